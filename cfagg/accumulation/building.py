@@ -261,13 +261,10 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
     now = seen[recipe.window.objects]
     for column, name in enumerate(("size", "time", "changed", "inode")):
         good &= records[name] == now[:, column]
-    weighted = recipe.weights is not None
     for number in np.flatnonzero(good).tolist():
         check = 0
         for field in recipe.files:
             if field.kind == "excluded" and not records["missing"][number]:
-                continue
-            if field.kind in ("weights", "weights_low") and not weighted:
                 continue
             check = crc32(scratch.part(field, number), check)
         good[number] = check == records["parts"][number]

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, settings_of
-from cfagg.accumulation.extended_arrays import Writes
-from cfagg.accumulation.extended_tables import extended_tables
+from cfagg.accumulation.extended import Writes, extended_tables
 from cfagg.accumulation.finish import describe, lowest, merged
 from cfagg.accumulation.group import Group, group_path
 from cfagg.accumulation.growing import NotInPlaceError

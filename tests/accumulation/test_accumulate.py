@@ -304,7 +304,8 @@ def test_each_chunk_is_read_once_whatever_the_combinations(store, monkeypatch):
     assert sorted(read) == sorted(np.ndindex(4, 3, 2))
 
 
-def test_chunks_of_one_shape_are_summed_together_as_far_as_they_fit(tmp_path, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"memory": 3 * 10 * 2 * 4 * 8}])
+def test_chunks_of_one_shape_are_summed_together_as_far_as_they_fit(tmp_path, monkeypatch, options):
     store = tmp_path / "a.zarr"
     reference.write_source(store, "tas", np.arange(7 * 103.0).reshape(7, 103), ("y", "x"), (2, 4), coordinates=False)
     calls = []
@@ -315,8 +316,9 @@ def test_chunks_of_one_shape_are_summed_together_as_far_as_they_fit(tmp_path, mo
         return real(recipe, numbers, *more, **options)
 
     monkeypatch.setattr(partials, "read_blocks", read_blocks)
-    monkeypatch.setattr(partials, "_TOGETHER", 10 * 2 * 4 * 8)
-    accumulate(store, "tas", ["y", "x"], workers=1)
+    if not options:
+        monkeypatch.setattr(partials, "_TOGETHER", 10 * 2 * 4 * 8)
+    accumulate(store, "tas", ["y", "x"], workers=1, **options)
     assert sum(map(len, calls)) == 4 * 26
     assert all(len(set(shapes)) == 1 for shapes in calls)
     assert [len(shapes) for shapes in calls] == [1, 10, 10, 5, 3, *[10] * 7, 5]
