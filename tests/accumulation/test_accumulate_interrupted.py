@@ -56,7 +56,7 @@ def workshop(store):
     return store.parent / f".{store.name}.tas.cfagg-accumulation"
 
 
-def killed(store, steps, sign=signal.SIGKILL, variable="tas", **options):
+def killed(store, steps, sign=signal.SIGKILL, variable="tas", *, together=1, **options):
     """Start a build in a process of its own, and end it after some chunks."""
     steps_done, step_done = os.pipe()
 
@@ -68,7 +68,7 @@ def killed(store, steps, sign=signal.SIGKILL, variable="tas", **options):
         time.sleep(600 if left[0] < 0 else 0)
 
     def build():
-        partials._TOGETHER = 1  # bytes: one chunk at a time
+        partials._TOGETHER = together  # bytes; by default one chunk at a time
         accumulate(store, variable, workers=1, progress=slowly, **options)
 
     process = tracing.forked(build)
@@ -103,6 +103,17 @@ def test_a_killed_build_leaves_no_group_and_is_finished_by_resume(store, read):
     assert report.resumed >= 8
     assert len(read) == 20 - report.resumed
     assert right(store)
+
+
+def test_resume_trusts_chunks_that_were_summed_together_with_one_where_values_are_missing(tmp_path, read):
+    raw = values()
+    raw[4] = np.nan
+    store = tmp_path / "a.zarr"
+    reference.write_source(store, "tas", raw, DIMS, (2, 6, 8), coordinates=False)
+    killed(store, 2, together=4 << 20)
+    assert accumulate(store, "tas", resume=True).resumed == 10
+    assert len(read) == 10
+    assert right(store, np.nan_to_num(raw))
 
 
 def test_a_killed_replacement_leaves_the_old_group(store):
