@@ -337,6 +337,23 @@ def test_ragged_arrays_whose_features_have_no_names_stay_apart(tmp_path: Path) -
         assert "cf_role" in answer.remedy
 
 
+@pytest.mark.parametrize("change", ["packed", "two"])
+def test_ragged_arrays_whose_counts_are_packed_or_not_the_only_ones_stay_apart(tmp_path: Path, change: str) -> None:
+    files = [write(tmp_path / f"{k}.nc", [Feature(str(k), 1.0, ((k, 0.0, k),) * 2)]) for k in range(2)]
+    for path in files:
+        with netCDF4.Dataset(path, "a") as ds:
+            if change == "packed":
+                ds["rows"].scale_factor = 1.0
+            else:
+                ds.createVariable("more", "i4", ("station",))[:] = 1
+                ds["more"].sample_dimension = "obs"
+    with cfagg.aggregate(files) as found:
+        (answer, *_) = found.cfagg.report.why(0, 1).answers
+        assert answer.rule == "problem"
+        assert "ragged array" in str(answer)
+        assert [found[n].size for n in ("ta", "ta_1")] == [2, 2]
+
+
 def test_counts_and_indices_are_not_mixed(tmp_path: Path) -> None:
     features = [[Feature(f"{k}{i}", 1.0, ((k, 0.0, k),)) for i in range(2)] for k in range(2)]
     files = [write(tmp_path / f"{k}.nc", features[k], Form(counts=bool(k))) for k in range(2)]

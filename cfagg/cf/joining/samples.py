@@ -142,5 +142,5 @@ def unsound(one: Described) -> str | None:
 
 def is_missing(values: npt.NDArray[Any], stated: Stated) -> Bools:
     """Return which values are declared missing."""
-    said = [np.ravel(stated.attributes[k]) for k in ("_FillValue", "missing_value") if k in stated.attributes]
+    said = [np.asarray(stated.attributes[k]).ravel() for k in ("_FillValue", "missing_value") if k in stated.attributes]
     return np.isin(values, np.concatenate(said)) if said else np.zeros(values.shape, bool)
