@@ -157,6 +157,9 @@ def positions(
         if rows is None:
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
+        if len(indices) == 1:  # as of a point in each of thousands of files
+            n = np.ravel_multi_index(indices[0], counts)
+            return [(0 if rows.mask is None else int(rows.mask[n]), int(rows.offset[n]), int(rows.size[n]))]
         numbers = np.ravel_multi_index(tuple(np.transpose(indices)), counts)
         columns = (rows.masks, rows.offset, rows.size)
         return list(zip(*(column[numbers].tolist() for column in columns), strict=True))
