@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.batched import BATCH_BYTES
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.conversion.absent import counted
 from cfagg.conversion.plan import Array
 from cfagg.conversion.scratch import FOLDER, ScratchReader
@@ -23,6 +26,7 @@ from cfagg.conversion.slabs import Slabs, choose_slabs, reads_of
 from cfagg.conversion.variables import MAX_CHUNKS
 from cfagg.errors import LimitError
 from cfagg.model import Grid
+from cfagg.storage.urls import Url
 
 __all__ = ["Schedule", "Ways", "cut", "direct", "schedule"]
 
@@ -31,6 +35,9 @@ _COPIES = 2.5
 
 #: With shards of a store that is there, whose encoded chunks are collected before they are joined.
 _COPIES_JOINED = 3.5
+
+#: A chunk that is read or written is in memory so many times at most: in its order, in another, as it is stored.
+_PIECES = 3
 
 #: Times that the source may be decoded before another way is looked for, which costs writing and reading values once.
 _MOST_READS = 4.0
@@ -81,8 +88,7 @@ def schedule(
     last = []
     for number, wanted in enumerate(arrays):
         array = wanted
-        budget = _budget(array, memory, workers)
-        shapes = _way(array, budget, memory) if ways is None else ways.get(array.path, ())
+        shapes = _way(array, memory, workers) if ways is None else ways.get(array.path, ())
         for k, shape in enumerate(shapes):
             scratch = _scratch(array, f"{FOLDER}/{number}-{k}", shape)
             steps[k].append(scratch)
@@ -110,7 +116,7 @@ def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs
     slabs, largest = [], 0
     for a in arrays:
         made = choose_slabs(a.grid, a.cells, _itemsize(a), _budget(a, memory, workers))
-        size = int(made.largest * _itemsize(a) * _copies(a))
+        size = _needed(a, made.largest * _itemsize(a))
         if size > memory:
             what = "chunk" if a.inner is None else "shard"
             raise LimitError(
@@ -133,7 +139,31 @@ def _itemsize(array: Array) -> int:
 
 def _budget(array: Array, memory: int, workers: int) -> int:
     """Return the bytes of a slab."""
+    least, beside = _least(array, memory, workers), _beside(array)
+    return least if beside is None else max(least, memory // workers - beside)
+
+
+def _least(array: Array, memory: int, workers: int) -> int:
+    """Return the bytes of a slab of which copies are in memory."""
     return int(memory / _copies(array) / workers)
+
+
+def _needed(array: Array, slab: int) -> int:
+    """Return the bytes that a slab takes with all that is in memory beside it."""
+    most, beside = int(slab * _copies(array)), _beside(array)
+    return most if beside is None else min(most, slab + beside)
+
+
+def _beside(array: Array) -> int | None:
+    """Return the bytes beside a slab that is read chunk by chunk straight into its place, `None` of others."""
+    reader = array.reader
+    plain = type(reader) is ZarrReader and reader.array.shards is None and not isinstance(reader.array.store, Url)
+    if not (plain or isinstance(reader, ScratchReader)) or array.unpack is not None or array.stored_as is not None:
+        return None
+    if array.dtype.kind not in "iuf" or array.dtype == np.float16:  # others may get another type, in another slab
+        return None
+    pieces = (math.prod(int(np.diff(e).max(initial=1)) for e in of) for of in (array.cells, array.grid.edges))
+    return BATCH_BYTES + _PIECES * sum(pieces) * array.dtype.itemsize
 
 
 def _read_bytes(array: Array) -> int:
@@ -164,31 +194,38 @@ def _reading(array: Array, reader: ScratchReader) -> Array:
     return replace(array, reader=reader, cells=reader.grid.edges, whole_cells=True)
 
 
-def _way(array: Array, budget: int, memory: int) -> list[tuple[int, ...]]:
+def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
     """Return the shapes of chunks by way of which an array is written: none, one or two."""
     if not array.whole_cells or array.dtype.kind == "O" or not array.shape or 0 in array.shape:
         return []
-    room = budget // _itemsize(array)
+    itemsize, budget = _itemsize(array), _budget(array, memory, workers)
+    least = _least(array, memory, workers) // itemsize
 
-    def reads(cells: Sequence[npt.NDArray[np.int64]], grid: Grid) -> float:
+    def reads(cells: Sequence[npt.NDArray[np.int64]], grid: Grid, room: int) -> float:
         return reads_of(choose_slabs(grid, cells, 1, room), cells)
 
-    best, ways = reads(array.cells, array.grid), list[tuple[int, ...]]()
+    best, ways = reads(array.cells, array.grid, budget // itemsize), list[tuple[int, ...]]()
     # What is on the way is written whole, also where next to nothing of the target is.
     if best * counted(array)[0] <= _MOST_READS * array.grid.size:
         return ways
     source = [int(np.diff(c).max(initial=1)) for c in array.cells]
     target = [int(np.diff(e).max(initial=1)) for e in array.grid.edges]
     mean = [max(1, round(math.sqrt(a * b))) for a, b in zip(source, target, strict=True)]
-    for shapes in (
-        [_between(array.shape, source, target, room)],
-        [_between(array.shape, source, mean, room), _between(array.shape, mean, target, room)],
-    ):
+    for sides in ([source, target], [source, mean, target]):
+        room = budget // itemsize
+        while True:
+            shapes = [_between(array.shape, a, b, room) for a, b in pairwise(sides)]
+            # The larger these chunks, the less room there is for slabs beside them.
+            pieces = sorted(map(math.prod, [source, target, *shapes]))
+            left = max(least, (memory // workers - BATCH_BYTES) // itemsize - _PIECES * sum(pieces[-2:]))
+            if left >= room:
+                break
+            room = max(left, room * 7 // 8)
         if not all(_LEAST <= math.prod(s) * array.stored.itemsize <= memory / _COPIES for s in shapes):
             continue
         cost, cells = 0.0, array.cells
         for grid in (*(Grid.regular(array.shape, s) for s in shapes), array.grid):
-            cost += reads(cells, grid)
+            cost += reads(cells, grid, room)
             cells = grid.edges
         # What is on the way is also written.
         cost += len(shapes)

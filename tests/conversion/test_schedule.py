@@ -13,9 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.arrays import reader
+from cfagg.arrays.opening import open_any
 from cfagg.conversion import convert, schedule
+from cfagg.conversion.options import Options
+from cfagg.conversion.plan import build_plan
 from cfagg.conversion.scratch import FOLDER
 from cfagg.errors import LimitError, TargetError
+from cfagg.storage.access import Access
 from tests.conversion import killing
 from tests.durability.tracing import forked
 from tests.effort import examples
@@ -108,6 +112,23 @@ def test_the_source_is_read_once_however_small_the_memory(rows, tmp_path, small_
     monkeypatch.setattr(reader.Reader, "read", noted)
     convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1)
     assert sum(opened) == N * N
+
+
+def test_slabs_whose_chunks_are_read_into_their_places_take_most_of_the_memory(tmp_path):
+    array = zarr.open_group(tmp_path / "a.zarr", mode="w").create_array(
+        "v", shape=(8192, 8192), chunks=(1, 8192), dtype="f4", dimension_names=("x", "y")
+    )
+    options = Options.build(
+        variables=None, zarr_format=3, chunks={"x": -1, "y": 16}, packing="keep", codec="zstd", level=None,
+        missing="error",
+    )  # fmt: skip
+    path, memory = str(tmp_path / "a.zarr"), 32 << 20
+    made = schedule.schedule(build_plan(open_any(path), Access(path), options, 1).arrays, memory, 2, None, 3)
+    assert (made.threads, made.read, made.scratch) == (2, array.nbytes, array.nbytes)
+    assert made.memory <= memory
+    assert all(slabs.largest * 4 > 0.6 * memory / 2 for slabs in made.slabs)
+    # What is on the way is read once too.
+    assert made.slabs[1].extent(0)[1].stop % made.arrays[0].chunk_shape[1] == 0
 
 
 def _values(path):
