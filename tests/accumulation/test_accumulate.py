@@ -1,5 +1,6 @@
 """What `accumulate` builds of stores of all kinds, what it reports, and what it refuses."""
 
+import importlib
 import json
 import math
 import os
@@ -24,6 +25,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
+from cfagg.formats.zarr import checksum
 from tests.accumulation import comparing, reference
 
 DIMS = ("time", "lat", "lon")
@@ -322,6 +324,20 @@ def test_chunks_of_one_shape_are_summed_together_as_far_as_they_fit(tmp_path, mo
     assert sum(map(len, calls)) == 4 * 26
     assert all(len(set(shapes)) == 1 for shapes in calls)
     assert [len(shapes) for shapes in calls] == [1, 10, 10, 5, 3, *[10] * 7, 5]
+
+
+@pytest.mark.parametrize("shards", [None, (10,)])
+def test_checksums_of_all_objects_are_kept_whatever_reads_them(tmp_path, shards):
+    importlib.import_module("cfagg.kernels.files")  # by which many files are read at once elsewhere
+    store = tmp_path / "a.zarr"
+    made = zarr.open_group(store, mode="w").create_array(
+        "tas", shape=(160,), chunks=(1,), shards=shards, dtype="f4", dimension_names=["x"]
+    )
+    made[:] = np.arange(1, 161)
+    accumulate(store, "tas", workers=1)
+    count = 160 if shards is None else 16
+    stored = [checksum((store / "tas" / "c" / str(i)).read_bytes()) for i in range(count)]
+    assert open_group(store, "tas").objects[:count, 4].tolist() == stored
 
 
 # ---- reports ---------------------------------------------------------------------------------------------------
