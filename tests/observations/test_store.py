@@ -203,6 +203,16 @@ def test_statistics_of_another_size_are_told(copied):
         _ = open_store(copied).statistics
 
 
+def test_more_chunks_than_a_directory_holds_are_not_listed(copied, monkeypatch):
+    array = open_store(copied).data.array
+    chunks = -(-ROWS // array.held[0]) * -(-array.shape[1] // array.held[1])
+    monkeypatch.setattr("cfagg.observations.store._MOST", chunks)
+    assert len(open_store(copied).objects()) == chunks
+    monkeypatch.setattr("cfagg.observations.store._MOST", chunks - 1)
+    with pytest.raises(UnsupportedError, match=f"{chunks:,} chunks, more than"):
+        open_store(copied).objects()
+
+
 def test_a_first_row_of_no_date_is_told(tmp_path):
     rows = values(10)
     rows[0, 1] = np.nan
