@@ -99,6 +99,12 @@ def test_a_piece_may_give_several_blocks_or_none_and_rows_without_columns(tmp_pa
     assert report.chunks == 5  # four of values, and one of edges
 
 
+def test_a_chunk_takes_as_many_rows_as_fit_and_a_longer_row_is_alone(tmp_path):
+    lengths = [1, 2, 9, 0, 1, 1, 3]
+    cfagg.write_rows([lambda: (np.arange(17.0), np.cumsum([0, *lengths]))], tmp_path / "a.zarr", chunk=3 * 8)
+    assert cfagg.open_array(tmp_path / "a.zarr", "data").chunks == ((3, 9, 2, 3),)
+
+
 def test_there_are_as_many_columns_as_any_piece_uses(tmp_path):
     cfagg.write_rows([partial(tuple, ([1.0], [n], [0, 1])) for n in (2, 5, 3)], tmp_path / "a.zarr")
     assert cfagg.open_rows(tmp_path / "a.zarr").shape == (3, 6)
