@@ -230,3 +230,12 @@ def test_a_body_that_the_server_did_not_get_in_time_is_sent_again() -> None:
         with pytest.raises(TargetError, match="400: BadDigest"):
             ObjectStore("s3://b1/x", keyed(server.url)).put("k", b"1")
         assert len(server.seen) == 5
+
+
+def test_objects_whose_names_have_signs_of_xml_are_removed_together(bucket) -> None:
+    store = ObjectStore(f"s3://{bucket.name}/{uuid.uuid4().hex}", bucket.options)
+    names = ["a&b", "c<d", "e&amp;"]
+    for name in names:
+        store.put(name, b"x")
+    store.delete(names)
+    assert list(store.listed()) == []
