@@ -127,6 +127,19 @@ def test_an_accumulation_is_opened_whatever_the_root_of_the_store_says(here, tmp
     np.testing.assert_array_equal(found, cfagg.open_accumulated(here, "tas").sum("time"))
 
 
+def test_arrays_of_an_accumulation_that_the_root_of_the_store_lists_otherwise_are_opened_by_themselves(here, tmp_path):
+    shutil.copytree(here, tmp_path / "a.zarr")
+    listed = {
+        str(path.parent.relative_to(here)): {**json.loads(path.read_text()), "data_type": "int32"}
+        for path in here.glob("tas_accumulation_group/*/zarr.json")
+    }
+    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps({"consolidated_metadata": {"metadata": listed}}))
+    with served(tmp_path) as server:
+        server.dated, server.tag = True, '"as before"'
+        found = cfagg.open_accumulated(f"{server.url}/a.zarr", "tas", adopt=True, trust_for=60).sum("time")
+    np.testing.assert_array_equal(found, cfagg.open_accumulated(here, "tas").sum("time"))
+
+
 def replaced(bucket: Bucket, url: str, key: str, change) -> None:
     """Write an object anew."""
     name = f"{url.removeprefix(f's3://{bucket.name}/')}/{key}"
