@@ -65,7 +65,7 @@ def threads_of(client: Any) -> int:
     try:
         return max(1, sum(map(int, client.nthreads().values())))
     except OSError as error:
-        raise SourceError(f"the Dask cluster does not answer ({error}); see whether its scheduler runs") from error
+        raise SourceError(f"the Dask cluster does not answer ({error}); check that its scheduler is running") from error
 
 
 def answers(
@@ -105,8 +105,8 @@ def answers(
                     seen = now
                 elif now - seen > PATIENCE:
                     raise kind(
-                        f"the Dask cluster has had no worker for {PATIENCE:g} s; start some, or wait for them before "
-                        f"by client.wait_for_workers(1){then}"
+                        f"the Dask cluster has had no worker for {PATIENCE:g} s; start some, or call "
+                        f"client.wait_for_workers(1) first{then}"
                     )
     except (
         KilledWorker,
@@ -118,11 +118,9 @@ def answers(
     ) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0][:300]
         if isinstance(error, KilledWorker):
-            what = (
-                f"workers of the Dask cluster were lost again and again ({said}); see whether they have enough memory"
-            )
+            what = f"workers of the Dask cluster were lost repeatedly ({said}); check that they have enough memory"
         else:
-            what = f"the Dask cluster does not answer any more ({said}); see whether its scheduler runs"
+            what = f"the Dask cluster no longer answers ({said}); check that its scheduler is running"
         raise kind(f"{what}{then}") from error
     finally:
         with suppress(OSError):  # where its scheduler is gone, nothing is left to cancel

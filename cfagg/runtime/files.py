@@ -34,7 +34,7 @@ def check_file(path: Path) -> None:
     if not path.parent.is_dir():
         raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
     if os.path.exists(path) and not path.is_file():  # noqa: PTH110 - Path raises where it may not be looked for
-        raise TargetError(f"{path} is a FIFO or a device, which this file cannot be written to; give another name")
+        raise TargetError(f"{path} is a FIFO or a device, not a regular file; give another name")
 
 
 @contextmanager
@@ -125,7 +125,7 @@ class NewFolder:
         if error is not None and done:
             warnings.warn(
                 f"{self.target} is complete, but {self.path} could not be removed ({error.strerror or error}); the "
-                "next run does it",
+                "next run removes it",
                 LeftoverWarning,
                 stacklevel=4,
             )
@@ -166,7 +166,7 @@ def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
         if held is not False:
             return folder, file
         file.close()
-    raise TargetError(f"no directory could be created in {home}: other processes removed it each time; run again")
+    raise TargetError(f"no directory could be created in {home}: other processes removed it every time; run again")
 
 
 def _sweep(left: Path, target: Path) -> None:

@@ -34,13 +34,13 @@ def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
         with failures_of_hdf5(path):
             return create()
     except UnicodeEncodeError as error:
-        said = "the netCDF library writes no file whose path is not UTF-8; give another name"
+        said = "the netCDF library cannot write a file whose path is not UTF-8; give another name"
         raise OSError(errno.EILSEQ, said, os.fspath(path)) from error
     except OSError as error:
         if not has_locks(Path(path).parent):
             said = (
                 "its file system does not support locks, which the HDF5 library needs; set the environment variable "
-                "HDF5_USE_FILE_LOCKING=FALSE to write without"
+                "HDF5_USE_FILE_LOCKING=FALSE to write without them"
             )
             raise OSError(errno.ENOLCK, said, os.fspath(path)) from error
         raise

@@ -72,7 +72,7 @@ class Fenced:
             self.check()
             with suppress(TargetExistsError):
                 return self.objects.put(key, data, create=state is None, match=None if state is None else state.tag)
-        raise TargetExistsError(f"{self.objects.path}/{key} is being written by others too; run again")
+        raise TargetExistsError(f"{self.objects.path}/{key} is being written by another process too; run again")
 
     def move(self, old: str, new: str) -> None:
         """Copy an object at the server, and remove it."""
@@ -94,7 +94,7 @@ class Fenced:
         """Raise where the run has ended, or another one has taken the place."""
         if self.objects.read(self.name) != self.mark:
             raise TargetExistsError(
-                f"{self.objects.path} was taken over by another run, or this one has ended: nothing more is written "
+                f"{self.objects.path} was taken over by another run, or this run has ended, so nothing more is written "
                 "there; choose another target"
             )
         if len(_seen) > 100:
@@ -122,13 +122,14 @@ class NewStore:
         partial = self.objects.size(_MARK) is not None
         store = any(self.objects.size(name) is not None for name in ROOT_DOCUMENTS)
         if not (partial or store):
-            raise TargetError(f"{path} holds objects that are not a Zarr store; choose another target")
+            raise TargetError(f"{path} contains objects that do not form a Zarr store; choose another target")
         if not self.overwrite and not (self.resume and partial):
             if store:
                 raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")
             finish = "" if self.resume is None else "finish it with resume=True (--resume), or "
             raise TargetExistsError(
-                f"{path} holds a store that is not complete: it is being written, or a run was cut short; {finish}"
+                f"{path} contains an incomplete store, which is being written or was left by an interrupted run; "
+                f"{finish}"
                 "remove it with overwrite=True (--overwrite)"
             )
 
@@ -167,7 +168,8 @@ class NewStore:
         if not keys:
             return
         warnings.warn(
-            f"{self.objects.path} is removed before the new store is written; until that is complete, there is none",
+            f"{self.objects.path} is removed before the new store is written: until that is complete, there is no "
+            "store",
             CfaggWarning,
             stacklevel=2,
         )

@@ -60,7 +60,7 @@ _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 _LIBRARIES = re.compile(r"(?:Detail: \[errno |\berrno = )(\d+)")
 
 #: What to do about what the system answers.
-_RIGHTS, _SPACE = "get the right to write there, or choose another place", "free some space and run again"
+_RIGHTS, _SPACE = "get permission to write there, or choose another place", "free some space and run again"
 _REMEDIES = {
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
@@ -108,8 +108,8 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     --------
     >>> error = PermissionError(errno.EACCES, "Permission denied", "/data/.a.zarr.cfagg-partial")
     >>> reason(error, "/data/a.zarr"), reason(error, "/data/b.zarr")
-    ('Permission denied; get the right to write there, or choose another place',
-     'Permission denied (/data/a.zarr); get the right to write there, or choose another place')
+    ('Permission denied; get permission to write there, or choose another place',
+     'Permission denied (/data/a.zarr); get permission to write there, or choose another place')
     """
     said, code = f"{error.strerror or error}", error.errno
     if error.errno == errno.EACCES and error.filename and is_full(error.filename):
@@ -339,7 +339,7 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         home.rmdir()
     except OSError as error:
         warnings.warn(
-            f"{of} is complete, but {home} could not be removed ({error.strerror or error}); the next run does it",
+            f"{of} is complete, but {home} could not be removed ({error.strerror or error}); the next run removes it",
             LeftoverWarning,
             stacklevel=3,
         )

@@ -88,7 +88,7 @@ def refusals_to_hold(root: Path, target: Path) -> Iterator[None]:
         except PermissionError as error:
             if isinstance(error, CfaggError) or not _is_foreign(root):
                 raise
-            whose = "was made by another user; wait until they have finished, or have it removed"
+            whose = "was made by another user; wait until they have finished, or ask them to remove it"
             raise TargetError(f"{target} cannot be written: {root} {whose}") from error
 
 
@@ -192,7 +192,7 @@ class Staging:
                     continue
                 self._recover()
                 return
-            raise TargetError(f"{self.root} was removed by other processes each time; run again")
+            raise TargetError(f"{self.root} was removed by other processes every time; run again")
         except OSError:
             self.leave()
             with refusals_to_hold(self.root, self.target):

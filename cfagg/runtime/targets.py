@@ -31,7 +31,8 @@ def check_target_name(target: str) -> None:
     suffix = os.path.splitext(target.rstrip("/"))[1].lower()  # noqa: PTH122
     if suffix in _OTHER_TARGETS:
         raise OptionError(
-            f"{target} would be a Zarr store, a directory, and its name ends with {suffix!r}: name it, for instance, "
+            f"{target} would be a Zarr store, which is a directory, but its name ends with {suffix!r}: name it, for "
+            "instance, "
             f"{os.path.splitext(os.path.basename(target.rstrip('/')))[0]}.zarr"  # noqa: PTH119, PTH122
         )
 
@@ -56,6 +57,6 @@ def kind_of(target: str, to: str | None, *, netcdf: str) -> str:
         return said or "zarr"
     if said not in (None, to) or (suffix == ".nc" and to in ("zarr", "icechunk")):
         raise OptionError(
-            f"{target} ends with {suffix!r}, which does not go with to={to!r}: give another name, or leave out to="
+            f"{target} ends with {suffix!r}, which contradicts to={to!r}: give another name, or leave out to="
         )
     return to

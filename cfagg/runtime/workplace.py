@@ -79,7 +79,7 @@ class Workplace(Staging):
             raise self._exists()
         if not self.target.is_dir():
             raise TargetError(
-                f"{self.target} is not a directory, so it is not replaced; choose another name or remove it"
+                f"{self.target} is a file, which a store does not replace; choose another name or remove it"
             )
         inside = {p.name for p in self.target.iterdir()} - {self.root.name}
         if inside and inside.isdisjoint(_STORE_FILES):

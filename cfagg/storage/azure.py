@@ -49,8 +49,8 @@ def check_server(path: str, options: Mapping[str, Any]) -> None:
     token = options.get("sas_key") or (not options.get("account_key") and _from(_TOKEN))
     if token and endpoint is not None and not _OWN.fullmatch(str(endpoint)):
         raise AccessError(
-            f"{path}: a SAS token stands in the address of each request, and a server it redirects to is told "
-            f"it; so it is sent to servers of Azure only, not to {redacted(str(endpoint))}: give account_key instead"
+            f"{path}: a SAS token is part of each request's URL and would reach any server it redirects to, so it is "
+            f"sent to Azure servers only, not to {redacted(str(endpoint))}: give account_key instead"
         )
 
 

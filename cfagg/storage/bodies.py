@@ -54,7 +54,7 @@ class _File:
         if (state.st_size, state.st_mtime_ns) != (self.nbytes, self._written):
             raise TargetError(
                 f"{self._path} was written while it was sent: it had {self.nbytes:,} bytes and has "
-                f"{state.st_size:,}; send it again when nobody writes it"
+                f"{state.st_size:,}; send it again when it is complete"
             )
 
 

@@ -78,7 +78,7 @@ class _Incoming(io.RawIOBase):
             return self._socket.recv_into(buffer)
         except ssl.SSLEOFError:
             # Anybody on the way can end a connection; only the server says in TLS that there is no more.
-            raise ConnectionResetError("the connection was cut: TLS was not ended") from None
+            raise ConnectionResetError("the connection was cut before TLS ended") from None
 
     def wait(self, seconds: float) -> None:
         """Set how long the socket may take, which is a system call."""
@@ -124,9 +124,7 @@ class Connection:
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         if not _TARGET.fullmatch(target) or not all(map(_SENT.fullmatch, lines[1:-2])):
             # It is not said which, for it may be a secret.
-            raise SourceError(
-                f"{self.host} cannot be asked: the address or a header has characters that are not allowed there"
-            )
+            raise SourceError(f"no request can be sent to {self.host}: its URL or a header has invalid characters")
         return "\r\n".join(lines).encode()
 
     def _asked(self, method: str, asked: bytes, deadline: float, body: Body | None = None) -> Response:
@@ -185,7 +183,7 @@ class Connection:
             "CONNECT", self._request("CONNECT", self._place, {"host": self._place, **headers}), deadline
         )
         if answer.status != 200 or not self.is_quiet():
-            raise AnswerError(f"the proxy does not connect to {self._place}: it answers {answer.status}")
+            raise AnswerError(f"the proxy refuses to connect to {self._place}: status {answer.status}")
 
     def is_quiet(self) -> bool:
         """Return whether it is open, and nothing has come that no request has asked for."""
@@ -201,8 +199,8 @@ class Connection:
         near = not found.is_global or found.is_multicast or getattr(found, "is_site_local", False)
         if near and self.host not in (str(found), "localhost"):
             raise AccessError(
-                f"{self.host} is at the address {found} of this machine or its network, where no file and no redirect "
-                "may lead; if that is right, allow the address itself"
+                f"{self.host} is at the address {found} of this machine or its network, which files and redirects may "
+                "not refer to; if this is intended, allow that address itself"
             )
 
     def close(self) -> None:
@@ -223,8 +221,8 @@ def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
     parts = split_url(named if "://" in named else f"http://{named}")
     if parts is None or parts.scheme != "http" or not parts.hostname:
         raise UnsupportedError(
-            f"{host} cannot be asked: the environment names a proxy for {scheme}:// that is not of the form "
-            "http://proxy:port; set that, or no_proxy"
+            f"no request can be sent to {host}: the environment's proxy for {scheme}:// is not of the form "
+            "http://proxy:port; correct it, or set no_proxy"
         )
     headers = {}
     if parts.username is not None:

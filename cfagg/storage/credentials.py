@@ -104,7 +104,7 @@ def _parsed(path: str, _modified: int, _size: int) -> dict[str, dict[str, str]]:
         parser.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
         # The parser's own message quotes the line, which may hold a key.
-        raise AccessError(f"{path} is not a file of profiles: correct it, or pass storage_options=") from None
+        raise AccessError(f"{path} is not a valid file of profiles: correct it, or pass storage_options=") from None
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
@@ -128,6 +128,6 @@ def _by_botocore() -> dict[str, str]:
             return {}
         keys = _found[2].get_frozen_credentials()
     except botocore.exceptions.BotoCoreError as error:
-        raise AccessError(f"botocore cannot get the credentials of the environment: {error}") from None
+        raise AccessError(f"botocore cannot get credentials from the environment: {error}") from None
     found = {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key, "session_token": keys.token or ""}
     return {name: value for name, value in found.items() if value}

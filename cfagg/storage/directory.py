@@ -32,7 +32,7 @@ class Directory:
     def __init__(self, path: str) -> None:
         self._fd, self._taken = -1, 0
         if not _CAN:
-            raise AccessError(f"{path}: this system does not tell which directory was opened")
+            raise AccessError(f"{path}: this system does not reveal which directory was opened")
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except (OSError, ValueError) as error:
@@ -43,7 +43,7 @@ class Directory:
             real = ""
         if real != path:
             self.close()
-            raise AccessError(f"{path} is a symbolic link, or behind one")
+            raise AccessError(f"{path} is, or is reached through, a symbolic link")
 
     def read(
         self,

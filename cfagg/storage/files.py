@@ -130,7 +130,8 @@ class Handle:
         if trouble is not None:
             return f"{self.key.path} cannot be opened: {trouble}"
         return (
-            f"{self.key.path} is damaged or not netCDF, the library says: {self.said(error)}; restore or replace the "
+            f"{self.key.path} is damaged or not netCDF; the library reports: {self.said(error)}; restore or replace "
+            "the "
             "file"
         )
 
@@ -257,7 +258,7 @@ def lock_trouble(fd: int) -> str | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return f"it is locked, as files are that are being written; wait until that is done, or {remedy}"
+        return f"it is locked, probably because it is being written; wait until that is done, or {remedy}"
     except OSError as error:
         return f"its file system does not support locks ({error.strerror}), which the HDF5 library needs; {remedy}"
     fcntl.flock(fd, fcntl.LOCK_UN)
@@ -345,7 +346,7 @@ def _real_path(fd: int, path: str, found: os.stat_result) -> str:
     real = os.path.realpath(path)
     again = os.stat(real, follow_symlinks=False)  # noqa: PTH116
     if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino):
-        raise OSError(errno.ESTALE, "another file took its place while it was opened")
+        raise OSError(errno.ESTALE, "it was replaced while it was opened")
     return real
 
 

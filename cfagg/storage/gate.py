@@ -71,8 +71,8 @@ def admit(
         if references is None:
             raise AccessError(
                 context.said(
-                    f"{what} is stored in a way that does not show whether its values come from another file, so it "
-                    "is not read: rewrite it, for instance with nccopy"
+                    f"{what} is not read, because it is unclear whether its values come from another file: rewrite the "
+                    "file, for instance with nccopy"
                 )
             )
         listed = "; ".join(f"{r.kind} to {r.target!r}" for r in references[:3])

@@ -38,7 +38,7 @@ class Headers:
         """Return the headers of this moment, names in lower case."""
         found = self.given() if callable(self.given) else self.given
         if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
-            raise SourceError("headers that are not a mapping of text to text of one line")
+            raise SourceError("headers that do not map names to one-line texts")
         return {k.lower(): v for k, v in found.items()}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) ->
     """Refuse options that a store does not take."""
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {sorted(known)}")
+        raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {sorted(known)}")
 
 
 def common_options(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:

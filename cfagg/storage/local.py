@@ -54,7 +54,7 @@ class LocalSource:
         self.allow = prefixes(allow)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not os.path.isdir(self.path):  # noqa: PTH112
-            raise no_directory(name, "an observation store", "make one of it with: cfagg obs create RECIPE STORE")
+            raise no_directory(name, "an observation store", "build one with: cfagg obs create RECIPE STORE")
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
 
@@ -78,7 +78,7 @@ class LocalSource:
         if found is None:
             return None
         if len(found[0]) > MAX_OBJECT:
-            raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, as many as are read at once")
+            raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, the most that is read at once")
         return found[0]
 
     def read_range(self, key: str, start: int, count: int) -> bytes:

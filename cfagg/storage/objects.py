@@ -87,7 +87,7 @@ class ObjectStore(RemoteSource):
         unknown = sorted(set(options) - {*_ALL, *_KNOWN[self.scheme]})
         if unknown:
             known = sorted((*_ALL, *_KNOWN[self.scheme]))
-            raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {known}")
+            raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {known}")
         self._bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"{self.scheme}://{self._bucket}/{prefix}".rstrip("/")
         self._prefix = f"{prefix}/" if prefix else ""
@@ -127,7 +127,9 @@ class ObjectStore(RemoteSource):
         if found is None:
             return None
         if found.meta["size"] > MAX_OBJECT:
-            raise LimitError(f"{self.path}/{key} has {found.meta['size']:,} bytes, read up to {MAX_OBJECT:,}")
+            raise LimitError(
+                f"{self.path}/{key} has {found.meta['size']:,} bytes; at most {MAX_OBJECT:,} are read at once"
+            )
         whole: bytes = self._answered(key, lambda: bytes(found.bytes()))
         return whole
 
@@ -204,8 +206,8 @@ class ObjectStore(RemoteSource):
         for key in keys:
             if _ODD.search(f"/{self._prefix}{key}/"):
                 raise TargetError(
-                    f"{self.path}: {key!r} is not written, replaced or removed: its name has an empty part, one that "
-                    "leads upwards, or a control character; rename or remove it with a tool of the object store"
+                    f"{self.path}: {key!r} can be neither written nor removed: its name has an empty part, '..' or a "
+                    "control character; rename or remove it with a tool of the object store"
                 )
 
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
@@ -216,8 +218,8 @@ class ObjectStore(RemoteSource):
         size = data.stat().st_size if isinstance(data, Path) else memoryview(data).nbytes
         if (create or match is not None) and size > _AT_ONCE and self.scheme != "gs":
             raise TargetError(
-                f"{self.path}/{key} was not written: it has {size:,} bytes, and what must not replace anything is "
-                f"written by one request, of up to {_AT_ONCE:,}; divide it into smaller files"
+                f"{self.path}/{key} was not written: it has {size:,} bytes, and an object that must not replace "
+                f"another is written by one request, of at most {_AT_ONCE:,}; divide it into smaller files"
             )
         self.check([key])
         self._known.pop(key, None)
@@ -234,7 +236,7 @@ class ObjectStore(RemoteSource):
                 self._store, f"{self._prefix}{key}", data, mode=mode, use_multipart=whole, chunk_size=part
             )
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
-            raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there") from error
+            raise TargetExistsError(f"{self.path}/{key} exists: another process is writing there") from error
         except (exceptions.BaseError, OSError) as error:
             raise self._unwritten(key, error) from error
         return (made["e_tag"] or "").strip('"')
@@ -246,7 +248,7 @@ class ObjectStore(RemoteSource):
         # Google's conditions are on generations, which listings and answers to reads do not give.
         found = self._meta(key)
         if found is None or (found["e_tag"] or "").strip('"') != match.strip('"'):
-            raise TargetExistsError(f"{self.path}/{key} is not as it was: somebody else writes there")
+            raise TargetExistsError(f"{self.path}/{key} has changed: another process is writing there")
         return {"e_tag": found["e_tag"], "version": found["version"]}
 
     def copy(self, old: str, new: str) -> None:
@@ -331,7 +333,9 @@ class ObjectStore(RemoteSource):
         except (AccessError, SourceError, UnsupportedError):
             raise
         except ValueError as error:  # obstore has no such names
-            raise UnsupportedError(f"{self.path}/{key!r} is not read: it has a control character; rename it") from error
+            raise UnsupportedError(
+                f"{self.path}/{key!r} is not read: its name has a control character; rename it"
+            ) from error
         except (exceptions.BaseError, OSError) as error:
             if re.search(r"status code: 40[13]\b", str(error)):
                 raise self._refused(key, error) from error
@@ -372,8 +376,8 @@ class ObjectStore(RemoteSource):
         global _process  # noqa: PLW0603
         if _process not in (None, os.getpid()):
             raise UnsupportedError(
-                f"{self.path} cannot be used like that in a process that was forked from one that used object "
-                "stores: start workers with the method 'spawn' or 'forkserver'"
+                f"{self.path} cannot be used in a process forked from one that used object stores: start workers with "
+                "the method 'spawn' or 'forkserver'"
             )
         _process = os.getpid()
         if self._opened is None:

@@ -50,11 +50,11 @@ def make_source(
         return ObjectStore(name, given, places, guarded=guarded)
     if mark:
         raise SourceError(
-            f"{name} is a URL of another kind; stores are read from http://, https://, s3://, gs:// and az://"
+            f"{name} is not a URL of a store; stores are read from http://, https://, s3://, gs:// and az://"
         )
     if given:
         raise SourceError(
-            f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"
+            f"{name} is a directory of this machine, for which there are no options; found {sorted(map(str, given))}"
         )
     return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111
 
@@ -68,7 +68,7 @@ def new_source(url: Url, place: str) -> Source:
 def _check(url: Url, place: str) -> None:
     """Refuse what would be a directory of this machine, as "s3:/" is, of which a bucket alone is a file."""
     if not is_url(place):
-        raise SourceError(f"{redacted(url)} names no file and no folder; expected a URL such as s3://bucket/key")
+        raise SourceError(f"{redacted(url)} names neither a file nor a folder; expected a URL such as s3://bucket/key")
 
 
 def source_of(url: Url, place: str) -> Source:

@@ -79,7 +79,7 @@ class HttpSource(RemoteSource):
         """Return all bytes under a key, `None` where there are none."""
         reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
         if reply.status == 206:
-            raise FragmentReadError(f"{self.path}/{key}: the server was asked for the whole and sends a part")
+            raise FragmentReadError(f"{self.path}/{key}: the server was asked for the whole object and sends a part")
         return reply.body if self._there(key, reply) else None
 
     def part(self, key: str, start: int | None, count: int) -> Part | None:
@@ -102,8 +102,8 @@ class HttpSource(RemoteSource):
                 )  # the whole object is not more than was asked for
             if reply.headers.get("content-type", "").lower().startswith("text/html"):
                 raise UnsupportedError(
-                    f"{self.path}/{key}: the server sends a page (text/html), perhaps to log in, or it does not "
-                    f"support byte ranges; give {self._remedy} as storage_options=, or copy it to this machine"
+                    f"{self.path}/{key}: the server sends an HTML page, perhaps a login page, or does not support byte "
+                    f"ranges; give {self._remedy} as storage_options=, or copy it to this machine"
                 )
             raise UnsupportedError(
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
@@ -111,21 +111,19 @@ class HttpSource(RemoteSource):
             )
         place = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", told)
         if place is None:
-            raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
+            raise FragmentReadError(f"{self.path}/{key}: the server gives {told!r} as the range of the bytes it sends")
         first, size = int(place[1]), int(place[3])
         if first != (max(size - count, 0) if start is None else start):
             raise FragmentReadError(
-                f"{self.path}/{key}: the server was asked for the bytes {wanted} and says it sends those from "
-                f"{first:,} on"
+                f"{self.path}/{key}: the server was asked for bytes {wanted} and sends those from {first:,} on"
             )
         if int(place[2]) + 1 != min(first + count, size):
             raise FragmentReadError(
-                f"{self.path}/{key}: the server was asked for the bytes {wanted} and says it sends {told!r}, which are "
-                "others"
+                f"{self.path}/{key}: the server was asked for bytes {wanted} and sends {told!r} instead"
             )
         if len(reply.body) != int(place[2]) + 1 - first:
             raise FragmentReadError(
-                f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and says that they are {told!r}"
+                f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and gives their range as {told!r}"
             )
         return Part(reply.body, size, tag, settled)
 
@@ -165,17 +163,17 @@ class HttpSource(RemoteSource):
         if reply.status == 400 and _EXPIRED.search(reply.body):
             raise AccessError(
                 f"{self.path}/{key} may not be read: the credentials have expired; renew them, or give "
-                f"{self.options_name}={{'credentials': provider}}, a function that does"
+                f"{self.options_name}={{'credentials': provider}}, a function that renews them"
             )
         region = reply.headers.get("x-amz-bucket-region")
-        hint = f"; the bucket is in the region {region!r}, give it as storage_options={{'region': …}}" if region else ""
+        hint = f"; the bucket is in the region {region!r}: give it as storage_options={{'region': …}}" if region else ""
         raise FragmentReadError(
             f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + told if told else ''}"
         )
 
     @property
     def _remedy(self) -> str:
-        return "the 'headers' that it wants"
+        return "the 'headers' that it needs"
 
 
 class S3Source(HttpSource):
@@ -196,7 +194,7 @@ class S3Source(HttpSource):
         region = str(options.get("region") or setting("region") or "us-east-1")
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
             raise SourceError(
-                f"{self.path}: storage_options= has a region that is not valid: it has letters, digits and hyphens only"
+                f"{self.path}: storage_options= has an invalid region; expected letters, digits and hyphens only"
             )
         self._region = region
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
@@ -245,12 +243,12 @@ class S3Source(HttpSource):
             if found.token == query.get("continuation-token"):
                 raise self._unlisted(folder)
             query["continuation-token"] = found.token
-        raise LimitError(f"{self.path}/{folder} is listed on more than {_PAGES:,} pages")
+        raise LimitError(f"{self.path}/{folder} has a listing of more than {_PAGES:,} pages")
 
     def _unlisted(self, folder: str) -> UnsupportedError:
         """Return the error about a listing that may lack objects which are there."""
         return UnsupportedError(
-            f"{self.path}/{folder} is not listed whole: the server does not answer as S3 does; copy the store to this "
+            f"{self.path}/{folder} cannot be listed: the server does not answer as S3 does; copy the store to this "
             "machine or to another server"
         )
 

@@ -144,7 +144,7 @@ class RemoteHandle(Borrowed):
     @property
     def library_path(self) -> str:
         """There is none: no library opens a file on another machine by a name."""
-        raise AccessError(f"{self.key.path} is on another machine, and only read by ranges of bytes")
+        raise AccessError(f"{self.key.path} is on another machine and is read by ranges of bytes only")
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
         """Return up to `size` bytes at `offset`."""
@@ -173,7 +173,7 @@ class RemoteHandle(Borrowed):
 
     def failed(self, error: BaseException) -> str:
         """Return why a library could not open it."""
-        return f"{self.key.path} is damaged or not netCDF, the library says: {error}; restore or replace the file"
+        return f"{self.key.path} is damaged or not netCDF; the library reports: {error}; restore or replace the file"
 
     def is_unchanged(self) -> bool:
         """Return whether it is as it was, as far as is known: each read compares."""

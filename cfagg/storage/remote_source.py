@@ -60,7 +60,7 @@ class RemoteSource(ABC):
             return None
         self._check_known(key, found)
         if len(found.body) != min(count, found.size):
-            raise FragmentReadError(f"{self.path}/{key}: the server does not send the bytes that were asked for")
+            raise FragmentReadError(f"{self.path}/{key}: the server does not send the requested bytes")
         return found.body, found.size
 
     def _check_known(self, key: str, found: Part) -> None:
@@ -106,6 +106,6 @@ class RemoteSource(ABC):
     def untold(self, key: str) -> UnsupportedError:
         """Return the error about an object whose state the server does not tell."""
         return UnsupportedError(
-            f"{self.path}/{key}: the server gives no strong ETag and size of it, so whether it has been written "
-            "cannot be told; copy the store to this machine or to another server"
+            f"{self.path}/{key}: the server gives no strong ETag and size, so changes would go unnoticed; copy the "
+            "store to this machine or to another server"
         )

@@ -43,9 +43,9 @@ class Response:
             if self.status >= 200:
                 break
             if self.status == 101:
-                raise AnswerError("the server changes to another protocol, which was not asked for")
+                raise AnswerError("the server switches to another protocol unasked")
         else:
-            raise AnswerError(f"more than {_INTERIM} answers that are none yet (status {self.status})")
+            raise AnswerError(f"more than {_INTERIM} interim answers (status {self.status})")
         headers = self.headers
         #: Whether the connection can serve the next request.
         self.stays = minor == b"1" and "close" not in headers.get("connection", "").lower()
@@ -54,7 +54,7 @@ class Response:
             raise AnswerError(f"the server gives {length[:40]!r} as the length of its answer")
         self._chunked = coding is not None
         if coding is not None and (coding.lower() != "chunked" or length is not None or minor != b"1"):
-            raise AnswerError(f"the server sends {coding[:40]!r} with a length, in HTTP/1.0, or as nobody asked for")
+            raise AnswerError(f"the server sends {coding[:40]!r} with a length, in HTTP/1.0, or unasked")
         #: Bytes of the body that are still to come, of the chunk where it comes in chunks; `None` up to the end.
         self._left = 0 if coding is not None else None if length is None else int(length)
         #: Whether the body was read to its end.
@@ -98,7 +98,7 @@ class Response:
             pieces.append(self._exactly(count))
             left, most = left - count, most - count
             if not left and self._exactly(2) != b"\r\n":
-                raise AnswerError("a chunk of the answer is longer than it says")
+                raise AnswerError("a chunk of the answer is longer than announced")
         self._left = left
         return b"".join(pieces)
 

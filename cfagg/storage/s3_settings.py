@@ -41,14 +41,15 @@ def encryption(path: str) -> dict[str, str]:
     if customer or kind.lower() == "sse-c":
         raise TargetError(
             f"{path} is not written: the environment asks for encryption with a key of your own "
-            "(AWS_SERVER_SIDE_ENCRYPTION=sse-c, AWS_SSE_CUSTOMER_KEY_BASE64), which cfagg does not do; use aws:kms or "
-            "AES256, or unset both"
+            "(AWS_SERVER_SIDE_ENCRYPTION=sse-c, AWS_SSE_CUSTOMER_KEY_BASE64), which cfagg does not support; use "
+            "aws:kms or AES256, or unset both"
         )
     managed = kind in ("aws:kms", "aws:kms:dsse")
     if (kind and kind != "AES256" and not managed) or (key and not managed):
         raise TargetError(
             f"{path} is not written: AWS_SERVER_SIDE_ENCRYPTION is {kind or 'not set'}"
-            f"{' and AWS_SSE_KMS_KEY_ID is set' if key else ''}; it is AES256, or with a key aws:kms or aws:kms:dsse"
+            f"{' and AWS_SSE_KMS_KEY_ID is set' if key else ''}; expected AES256 or, with a key, aws:kms or "
+            "aws:kms:dsse"
         )
     asked = {"": kind, "-aws-kms-key-id": key}
     if bucket:

@@ -58,7 +58,7 @@ class S3Target(S3Source):
             # An attempt whose answer was lost may have written it.
             made = self._tag_of(key, body, hidden) if reply.again else None
             if made is None:
-                raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there")
+                raise TargetExistsError(f"{self.path}/{key} exists: another process is writing there")
             return made
         return self._tagged_by(key, self._hidden(key, reply, hidden)).strip('"')
 
@@ -81,7 +81,7 @@ class S3Target(S3Source):
         begun = self._done(key, self._asked(key, "POST", {"uploads": ""}, headers=hidden), "Initiate")
         named = re.search(r"<UploadId>([^<>&]{1,2000})</UploadId>", begun.body.decode("utf-8", "replace"))
         if named is None:
-            raise TargetError(f"{self.path}/{key} cannot be written: the server gives no name for its parts")
+            raise TargetError(f"{self.path}/{key} cannot be written: the server gives no id for the multipart upload")
         upload, step = {"uploadId": named[1]}, max(_PART, -(-body.nbytes // _PARTS))
 
         def send(number: int) -> str:
@@ -172,7 +172,7 @@ class S3Target(S3Source):
         if reply.status == 200 and asked is not None and reply.headers.get(_ENCRYPTION) != asked:
             raise TargetError(
                 f"{self.path}/{key} is not encrypted by the server with {asked}, as AWS_SERVER_SIDE_ENCRYPTION asks; "
-                "unset it, or write to a server that does it, and remove the object"
+                "unset it or write to a server that encrypts, and remove the object"
             )
         return reply
 
@@ -185,7 +185,7 @@ class S3Target(S3Source):
         hint = (
             ""
             if region == self._region
-            else f"; the bucket is in the region {region!r}, give it as {self.options_name}={{'region': …}}"
+            else f"; the bucket is in the region {region!r}: give it as {self.options_name}={{'region': …}}"
         )
         return TargetError(
             f"{self.path}/{key} cannot be written: the server answers {reply.status}{what}: {said}{hint}"

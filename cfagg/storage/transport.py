@@ -104,18 +104,18 @@ class Transport:
             target = _joined(url, to)
             if body is not None:
                 raise TargetError(
-                    f"{url} redirects to {redacted(target.partition('?')[0])}, where nothing is written and nothing "
-                    "removed: give the endpoint, or the region, where the store is"
+                    f"{url} redirects to {redacted(target.partition('?')[0])}, but writing and removing follow no "
+                    "redirect: give the store's endpoint or region"
                 )
             if not any(covers(prefix, target) for prefix in (self.base, *self.allow)):
                 target = redacted(target.partition("?")[0])
                 place = target.rpartition("/")[0]
                 raise AccessError(
-                    f"{url} redirects to {target}, outside the store {self.base}; if that is right, pass "
+                    f"{url} redirects to {target}, outside the store {self.base}; if this is intended, pass "
                     f"allow=[{place!r}]"
                 )
             url, _, query = target.partition("?")
-        raise FragmentReadError(f"{url} cannot be read: the server redirects in a circle")
+        raise FragmentReadError(f"{url} cannot be read: the server's redirects form a circle")
 
     def _patiently(
         self,
@@ -212,14 +212,14 @@ class Transport:
         if length is not None and int(length) > limit:
             if status == 200 and "range" in sent:
                 return Reply(200, found, b"")
-            raise LimitError(f"{url} has {int(length):,} bytes, read up to {limit:,}")
+            raise LimitError(f"{url} has {int(length):,} bytes; at most {limit:,} are read")
         body = answer.read(limit + 1)
         if len(body) > limit:
             if status == 200 and "range" in sent:
                 return Reply(200, found, b"")
-            raise LimitError(f"{url} has more than {limit:,} bytes, which is as many as are read")
+            raise LimitError(f"{url} has more than {limit:,} bytes, the most that is read")
         if found.get("content-encoding", "identity") not in ("identity", ""):
-            raise FragmentReadError(f"{url} is encoded with {found['content-encoding']}, which was not asked for")
+            raise FragmentReadError(f"{url} is encoded unasked with {found['content-encoding']}")
         return Reply(status, found, body)
 
 
@@ -230,7 +230,7 @@ def _joined(url: str, to: str) -> str:
     except ValueError:
         target = ""
     if not target or not re.fullmatch(r"[\x21-\x7e]+", target):
-        raise FragmentReadError(f"{url} redirects to {redacted(to)[:200]!r}, which is no URL")
+        raise FragmentReadError(f"{url} redirects to {redacted(to)[:200]!r}, which is not a URL")
     return target
 
 

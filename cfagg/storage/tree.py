@@ -132,7 +132,7 @@ def _by_links(root: str, path: str, allow: Sequence[str], context: Context) -> i
         if dangling is None:
             raise
         raise context.broken(
-            context.said(f"{dangling} is a link to {os.readlink(dangling)!r}, where there is nothing")  # noqa: PTH115
+            context.said(f"{dangling} is a broken link to {os.readlink(dangling)!r}")  # noqa: PTH115
         ) from None
     try:
         real, home = _real(fd, path), os.path.realpath(root)
@@ -189,7 +189,7 @@ def _real(fd: int, path: str) -> str:
     real = os.path.realpath(path)
     there, here = os.stat(real, follow_symlinks=False), os.fstat(fd)  # noqa: PTH116
     if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
-        raise OSError(errno.ESTALE, "another file took its place while it was opened")
+        raise OSError(errno.ESTALE, "it was replaced while it was opened")
     return real
 
 

@@ -147,13 +147,17 @@ def a_place(
         if isinstance(text, Url):
             return text
         if "?" in text or "#" in text:
-            raise SourceError(f"{redacted(text)}: a URL with a query or a fragment is not read; name the place alone")
+            raise SourceError(
+                f"{redacted(text)}: a URL with a query or a fragment (#) is not read; leave that part out"
+            )
         if "//" in text.partition("://")[2]:
             # Paths are joined of their parts: without the empty one it would be another object.
-            raise SourceError(f"{redacted(text)}: a URL with an empty name between two / is not read; rename it")
+            raise SourceError(
+                f"{redacted(text)}: a URL with '//' in its path is not read; rename the file or the store"
+            )
         signs = options.get("skip_signature", False)
         if not isinstance(signs, bool):
-            raise OptionError(f"{options_name}: skip_signature is True or False, found {signs!r}")
+            raise OptionError(f"{options_name}: skip_signature is {signs!r}; expected True or False")
         return Url(text, Options(options, tuple(a for a in paths(allow) if is_url(a))))
     if not text or "\0" in text:
         raise SourceError(f"{text!r} is not a file name")
@@ -164,10 +168,12 @@ def a_place(
             "on this machine"
         )
     if options:
-        raise SourceError(f"{text} is on this machine and takes no {options_name}; found {sorted(map(str, options))}")
+        raise SourceError(
+            f"{text} is on this machine, where {options_name} does not apply; found {sorted(map(str, options))}"
+        )
     found = os.path.expanduser(text)  # noqa: PTH111
     if found.endswith("/") and os.path.isfile(found.rstrip("/")):  # noqa: PTH113
-        raise SourceNotFoundError(f"{text} names a directory, and {text.rstrip('/')} is a file: leave the last / out")
+        raise SourceNotFoundError(f"{text} ends with '/', and {text.rstrip('/')} is a file: leave out the '/'")
     return found
 
 
@@ -243,9 +249,9 @@ def flaw(url: str) -> str | None:
     if "@" in host:
         return "it names a user"
     if not host.isascii():
-        return "its host is not written in ASCII, as in the DNS"
+        return "its host is not written in ASCII"
     if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?", host):
-        return "it has no host by the syntax of URLs"
+        return "it has no valid host"
     return "its path leads upwards" if _leads_up(path) else None
 
 

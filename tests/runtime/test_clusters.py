@@ -89,7 +89,7 @@ def test_no_cluster_is_none():
 
 
 def test_what_is_no_client_is_refused_by_its_type():
-    with pytest.raises(OptionError, match="client: found an object of type int"), cluster_of(5):
+    with pytest.raises(OptionError, match="client is an object of type int"), cluster_of(5):
         pass
 
 
@@ -98,7 +98,7 @@ def test_tasks_do_not_wait_for_ever_for_a_worker(monkeypatch):
     with (
         LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as empty,
         Client(empty) as client,
-        pytest.raises(SourceError, match=r"no worker for 0\.3 s; start some, .*wait_for_workers\(1\); again$"),
+        pytest.raises(SourceError, match=r"no worker for 0\.3 s; start some, .*wait_for_workers\(1\) first; again$"),
     ):
         list(answers(client, as_completed([client.submit(int, "7")], with_results=True), then="; again"))
 
@@ -115,7 +115,7 @@ def test_a_scheduler_that_forgot_the_tasks_is_an_error(cluster):
         waiting = client.submit(wait_until_forgotten)
         pending = as_completed([waiting], with_results=True)
         client.cancel([waiting], force=True)
-        with pytest.raises(TargetError, match="does not answer any more"):
+        with pytest.raises(TargetError, match="no longer answers"):
             list(answers(client, pending, TargetError))
         forgotten.set()
 

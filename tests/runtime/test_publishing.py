@@ -287,7 +287,7 @@ def test_nothing_is_built_in_a_work_directory_that_cannot_be_locked(tmp_path, mo
 
     monkeypatch.setattr(staging, "locked", vanish)
     stage = Staging(tmp_path / "a.zarr", tmp_path / ".work", "store", frozenset(), "testing")
-    with pytest.raises(TargetError, match="was removed by other processes each time; run again"):
+    with pytest.raises(TargetError, match="was removed by other processes every time; run again"):
         stage.hold()
 
 

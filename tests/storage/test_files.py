@@ -128,7 +128,7 @@ def test_without_names_of_open_files_the_path_is_resolved_and_compared(tmp_path,
         return realpath(path)
 
     monkeypatch.setattr(os.path, "realpath", swaps)
-    with pytest.raises(SourceError, match="another file took its place"):
+    with pytest.raises(SourceError, match="it was replaced while"):
         open_regular(str(file))
 
 
@@ -347,7 +347,7 @@ def test_a_file_that_is_locked_is_not_called_damaged(tmp_path):
     shutil.copy(cfagg.demo.sample("test1.nc"), path)
     with path.open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
-        with pytest.raises(SourceError, match=r"a\.nc cannot be opened: it is locked, as files are that are being"):
+        with pytest.raises(SourceError, match=r"a\.nc cannot be opened: it is locked, probably because it is being"):
             cfagg.show(path)
     assert "tas" in str(cfagg.show(path))
 
@@ -359,7 +359,7 @@ def test_a_file_system_without_locks_is_named_and_what_opens_its_files(tmp_path,
 
     (tmp_path / "a.nc").write_bytes(b"\x89HDF")
     with open_regular(str(tmp_path / "a.nc")) as handle:
-        assert "a.nc is damaged or not netCDF, the library says: HDF error" in handle.failed(OSError("HDF error"))
+        assert "a.nc is damaged or not netCDF; the library reports: HDF error" in handle.failed(OSError("HDF error"))
         monkeypatch.setattr(fcntl, "flock", none)
         said = handle.failed(OSError("HDF error"))
     assert "damaged" not in said

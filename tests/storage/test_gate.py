@@ -47,7 +47,7 @@ def test_a_file_as_a_whole_is_named_without_a_variable(handle):
 
 
 def test_what_is_not_known_is_refused(handle):
-    with pytest.raises(AccessError, match="does not show whether"):
+    with pytest.raises(AccessError, match="it is unclear whether"):
         admit(handle, "tas", None)
 
 

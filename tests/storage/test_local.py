@@ -71,13 +71,13 @@ def test_a_file_is_no_store(tmp_path):
 
 
 def test_a_directory_takes_no_options(tmp_path):
-    with pytest.raises(SourceError, match=r"takes no options.*region"):
+    with pytest.raises(SourceError, match=r"for which there are no options.*region"):
         make_source(tmp_path, {"region": "eu"})
 
 
 @pytest.mark.parametrize("url", ["ftp://a.org/x.zarr", "gopher://a/x", "file:///data/x.zarr"])
 def test_a_url_of_another_kind_is_told(url):
-    with pytest.raises(SourceError, match="another kind"):
+    with pytest.raises(SourceError, match="is not a URL of a store"):
         make_source(url)
 
 

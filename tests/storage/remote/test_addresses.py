@@ -154,7 +154,7 @@ def test_a_url_with_one_bracket_is_covered_by_none_and_covers_none(malformed) ->
 def test_a_redirect_to_what_is_no_url_is_an_error(to) -> None:
     with serving() as server:
         server.answer = (302, {"Location": to}, b"")
-        with pytest.raises(FragmentReadError, match="is no URL"):
+        with pytest.raises(FragmentReadError, match="is not a URL"):
             make_source(server.url).read("a")
 
 
@@ -254,7 +254,7 @@ def test_a_token_in_the_query_is_sent_to_servers_of_azure_only(given, monkeypatc
             else:
                 monkeypatch.setenv(place, f"{server.url}/archive")
                 more = {}
-            with pytest.raises(CfaggError, match="is sent to servers of Azure only") as refused:
+            with pytest.raises(CfaggError, match="is sent to Azure servers only") as refused:
                 ObjectStore("az://data/x", {**options, **more}).read("k")
             assert "QUJD" not in str(refused.value)
             monkeypatch.delenv(place, raising=False)
@@ -274,7 +274,7 @@ def test_a_token_in_the_query_is_sent_to_every_cloud_of_azure(endpoint) -> None:
     "https://a.core.windows.net.example.org", "https://a.core.windows.net@a.org", "https://a.core.windows.net:80",
 ])  # fmt: skip
 def test_a_server_whose_name_looks_like_that_of_azure_gets_no_token(endpoint) -> None:
-    with pytest.raises(AccessError, match="servers of Azure only"):
+    with pytest.raises(AccessError, match="Azure servers only"):
         check_server("az://data", {"sas_key": "sig=a", "endpoint": endpoint})
 
 
@@ -339,7 +339,7 @@ def test_no_proxy_names_hosts_and_networks_to_reader_and_writer(exempt, monkeypa
 def test_a_proxy_of_another_kind_is_refused_and_nothing_is_sent(named, monkeypatch) -> None:
     with serving() as server:
         monkeypatch.setenv("http_proxy", named)
-        with pytest.raises(UnsupportedError, match=r"names a proxy for http:// that is not .* set that, or no_proxy"):
+        with pytest.raises(UnsupportedError, match=r"proxy for http:// is not .* correct it, or set no_proxy"):
             make_source(server.url).read("k")
         assert not server.seen
 
@@ -349,7 +349,7 @@ def test_a_server_behind_tls_is_asked_through_a_tunnel_that_the_proxy_may_refuse
         proxy.answer = (407, {}, b"")
         monkeypatch.setenv("https_proxy", proxy.url)
         source = make_source("https://data.example.org/x", {"headers": {"Authorization": "Bearer of the server"}})
-        with pytest.raises(FragmentReadError, match=r"does not connect to data\.example\.org:443: it answers 407"):
+        with pytest.raises(FragmentReadError, match=r"refuses to connect to data\.example\.org:443: status 407"):
             source.read("k")
         assert {(what, where) for what, where, _ in proxy.seen} == {("CONNECT", "data.example.org:443")}
         assert not any("authorization" in {n.lower() for n in headers} for _, _, headers in proxy.seen)
@@ -357,10 +357,10 @@ def test_a_server_behind_tls_is_asked_through_a_tunnel_that_the_proxy_may_refuse
 
 @pytest.mark.parametrize("url", ["s3://b//a", "s3://b/a//k", "http://h.example/a//k", "s3://b/a//"])
 def test_a_url_with_an_empty_name_is_refused_for_without_it_another_object_would_be_read(url):
-    with pytest.raises(SourceError, match="empty name between two /"):
+    with pytest.raises(SourceError, match="'//' in its path"):
         a_place(url)
 
 
 def test_whether_requests_are_signed_is_said_by_a_truth_and_no_text():
-    with pytest.raises(OptionError, match="skip_signature is True or False, found 'false'"):
+    with pytest.raises(OptionError, match="skip_signature is 'false'; expected True or False"):
         a_place("s3://b/a", {"skip_signature": "false"})

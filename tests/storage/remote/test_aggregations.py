@@ -73,7 +73,7 @@ def test_of_two_who_replace_a_file_at_once_one_does_and_the_other_is_told(home, 
         return step(*args)
 
     monkeypatch.setattr(aggregation_file, moment, later)
-    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
         cfagg.write(computed(2), f"{home}/a.nc", overwrite=True)
     np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
     assert len(list(ObjectStore(home, {}).listed())) == 3  # nothing of the other is left

@@ -243,9 +243,9 @@ def test_a_place_beside_the_one_that_is_allowed_is_refused_with_what_would_allow
     ("{url}/data/a.nc?token=" + SECRET, "a query or a fragment"),
     ("{url}/data#/a.nc", "a query or a fragment"),
     ("{url}/da\tta/a.nc", "control characters"),
-    ("http://127.0.0.1:{port}x/data/a.nc", "no host by the syntax"),
-    ("http:///data/a.nc", "no host by the syntax"),
-    ("http://%31%32%37.0.0.1:{port}/data/a.nc", "no host by the syntax"),
+    ("http://127.0.0.1:{port}x/data/a.nc", "no valid host"),
+    ("http:///data/a.nc", "no valid host"),
+    ("http://%31%32%37.0.0.1:{port}/data/a.nc", "no valid host"),
     ("s3://data/x/../../other/a.nc", "its path leads upwards"),
 ])  # fmt: skip
 def test_a_url_that_hides_where_it_leads_is_never_read(server, tmp_path, reference, why) -> None:

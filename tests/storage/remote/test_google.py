@@ -31,7 +31,7 @@ def test_an_object_is_replaced_only_in_the_state_that_was_seen(place: ObjectStor
         place.put("x", b"again", create=True)
     second = place.put("x", b"second", match=first)
     assert google.objects["a.zarr/x"].body == b"second"
-    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
         place.put("x", b"third", match=first)
     with pytest.raises(TargetExistsError):
         place.put("absent", b"", match=second)
@@ -47,7 +47,7 @@ def test_of_two_who_saw_the_same_state_one_replaces_it(place: ObjectStore, googl
         return found
 
     monkeypatch.setattr(place, "_meta", overtaken)
-    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
         place.put("x", b"second", match=tag)
     assert google.objects["a.zarr/x"].body == b"of another"
 

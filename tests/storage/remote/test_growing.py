@@ -126,7 +126,7 @@ def test_a_second_writer_is_refused_and_nothing_of_it_is_left(home, tmp_path, mo
         return write(*args, **options)
 
     monkeypatch.setattr(output, "write_file", later)
-    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
         cfagg.aggregate(files[3:], output=f"{home}/OUT.nc", append=True)
     assert objects(home) == seen[0]
     assert [key for key in ObjectStore(home, {}).listed() if key.startswith(".")] == []
@@ -166,7 +166,7 @@ def test_of_two_who_write_values_beside_an_object_none_touches_those_of_the_othe
         check(*args)
 
     monkeypatch.setattr(aggregation_file, "_check_references", later)
-    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
         cfagg.aggregate([*stores[:1], *stores[2:]], output=f"{home}/OUT.nc", append=True)
     assert first(home) == [0, 6, 100, 106]
     cfagg.aggregate(stores, output=f"{home}/OUT.nc", append=True)

@@ -45,12 +45,12 @@ def test_a_late_object_replaces_none_of_the_next_run_and_appears_nowhere_when_th
     second.fenced.put("v/c/0", b"of the second")
     # As if the worker had looked for the mark just before.
     monkeypatch.setattr(object_publishing, "_BELIEVED", 1e9)
-    with pytest.raises(TargetExistsError, match="taken over by another run, or this one has ended"):
+    with pytest.raises(TargetExistsError, match="taken over by another run, or this run has ended"):
         late.put("v/c/0", b"late")
     assert objects.read("v/c/0") == b"of the second"
     second.publish({"zarr.json": b"{}"})
     monkeypatch.setattr(object_publishing, "_BELIEVED", 0.0)
-    with pytest.raises(TargetExistsError, match="this one has ended"):
+    with pytest.raises(TargetExistsError, match="this run has ended"):
         late.put("v/c/1", b"late")
     assert sorted(objects.listed()) == ["v/c/0", "zarr.json"]
 
@@ -212,7 +212,7 @@ def test_a_worker_of_a_killed_client_is_late_with_a_chunk_of_the_run_that_came_a
             cfagg.convert(tmp_path / "new.nc", url, target_options=options, **how)
         else:
             small = {"chunks": {"x": 10}, "target_options": options}
-            with pytest.raises(TargetExistsError, match="not complete"):
+            with pytest.raises(TargetExistsError, match="incomplete"):
                 cfagg.convert(tmp_path / "new.nc", url, **small)
             cfagg.convert(tmp_path / "new.nc", url, overwrite=True, **small)
         whole = sorted(bucket.keys("late.zarr"))

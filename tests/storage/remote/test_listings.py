@@ -65,14 +65,14 @@ def test_names_are_those_that_are_stored_and_marks_of_folders_are_none(bucket_of
     entry("x/a", "9" * 5000), entry("x/a").replace("<Contents>", "<Contents a='b'>"),
 ])  # fmt: skip
 def test_a_listing_that_is_not_of_this_place_or_not_as_of_s3_is_an_error(bucket_of, content) -> None:
-    with pytest.raises(UnsupportedError, match="is not listed whole"):
+    with pytest.raises(UnsupportedError, match="cannot be listed"):
         list(bucket_of(content).objects(""))
 
 
 def test_a_folder_elsewhere_is_no_child_and_several_may_stand_together(bucket_of) -> None:
     both = "<CommonPrefixes><Prefix>x/a/</Prefix><Prefix>x/b/</Prefix></CommonPrefixes>"
     assert list(bucket_of(both).children("")) == ["a", "b"]
-    with pytest.raises(UnsupportedError, match="is not listed whole"):
+    with pytest.raises(UnsupportedError, match="cannot be listed"):
         list(bucket_of(both.replace("x/b", "y/b")).children(""))
 
 
@@ -83,7 +83,7 @@ def test_an_empty_token_is_the_end_of_a_listing(bucket_of) -> None:
 
 def test_a_listing_that_leads_to_its_own_page_is_an_error(bucket_of) -> None:
     once = f"{entry('x/a')}<NextContinuationToken>b</NextContinuationToken>"
-    with pytest.raises(UnsupportedError, match="is not listed whole"):
+    with pytest.raises(UnsupportedError, match="cannot be listed"):
         list(bucket_of(once, once, once).objects(""))
 
 
@@ -124,7 +124,7 @@ def test_an_endpoint_with_a_fragment_is_refused() -> None:
 
 def test_a_part_that_is_sent_for_the_whole_is_an_error(script) -> None:  # noqa: F811
     _, source = script(part(b"abc"))
-    with pytest.raises(FragmentReadError, match="asked for the whole and sends a part"):
+    with pytest.raises(FragmentReadError, match="asked for the whole object and sends a part"):
         source.read("a")
 
 
@@ -132,7 +132,7 @@ def test_a_part_that_is_sent_for_the_whole_is_an_error(script) -> None:  # noqa:
 def test_fewer_or_other_bytes_than_were_asked_for_are_an_error(script, start, count) -> None:  # noqa: F811
     first = 95 if start is None else start
     _, source = script(part(b"abc"[: min(3, count - 1)], first))
-    with pytest.raises(FragmentReadError, match="which are others"):
+    with pytest.raises(FragmentReadError, match="instead"):
         source.part("a", start, count)
 
 
@@ -144,7 +144,7 @@ def test_fewer_bytes_are_right_where_the_object_ends(script) -> None:  # noqa: F
 @pytest.mark.parametrize("told", [b"bytes 0-2/" + b"9" * 5000, b"bytes */" + b"9" * 5000])
 def test_a_size_of_thousands_of_digits_is_no_size(script, told) -> None:  # noqa: F811
     _, source = script(b"HTTP/1.1 206 P\r\nContent-Range: %s\r\nContent-Length: 3\r\n\r\nabc" % told)
-    with pytest.raises(FragmentReadError, match="of their place"):
+    with pytest.raises(FragmentReadError, match="as the range of the bytes"):
         source.read_range("a", 0, 3)
 
 

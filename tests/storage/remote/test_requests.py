@@ -270,5 +270,5 @@ def test_of_an_aggregation_the_head_is_asked_for_once_and_of_fragments_what_is_r
 def test_a_page_in_place_of_data_is_called_one(server: Server) -> None:
     page = Page(200, headers={"Content-Type": "text/html; charset=utf-8"})
     server.rules = {"": [page] * 9}
-    with pytest.raises(UnsupportedError, match=r"sends a page \(text/html\), perhaps to log in"):
+    with pytest.raises(UnsupportedError, match=r"sends an HTML page, perhaps a login page"):
         cfagg.read(f"{server.url}/temperature.nca")

@@ -280,7 +280,7 @@ def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(t
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ("bytes 5-14/600", "says that they are 'bytes 5-14/600'"),
+        ("bytes 5-14/600", "gives their range as 'bytes 5-14/600'"),
         ("bytes 6-10/600", "sends those from 6"),
         ("5", "says '5'"),
     ],

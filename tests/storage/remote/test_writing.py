@@ -84,7 +84,7 @@ def test_a_conversion_that_is_cut_short_leaves_no_store_and_is_begun_anew(cloud,
         cfagg.convert(SOURCE, url, target_options=options)
     monkeypatch.undo()
     assert objects.size("zarr.json") is None
-    with pytest.raises(TargetExistsError, match="not complete"):
+    with pytest.raises(TargetExistsError, match="incomplete"):
         cfagg.convert(SOURCE, url, target_options=options)
     with pytest.warns(CfaggWarning, match="removed before"):
         cfagg.convert(SOURCE, url, target_options=options, overwrite=True)
