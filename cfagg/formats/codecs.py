@@ -57,8 +57,8 @@ def check_chunk(nbytes: int, where: str) -> None:
     """Raise `LimitError` if a chunk is larger than what is decoded at once."""
     if nbytes > limits.MAX_CHUNK:
         raise LimitError(
-            f"{where} takes {nbytes:,} bytes of memory at once, expected at most {limits.MAX_CHUNK:,}; if it is right, "
-            f"set the environment variable CFAGG_MAX_CHUNK={nbytes} or cfagg.conventions.limits.MAX_CHUNK"
+            f"{where} takes {nbytes:,} bytes of memory at once, expected at most {limits.MAX_CHUNK:,}; if the data are "
+            f"sound, set the environment variable CFAGG_MAX_CHUNK={nbytes} or cfagg.conventions.limits.MAX_CHUNK"
         )
 
 
@@ -66,7 +66,7 @@ def check_index(nbytes: int, where: str) -> None:
     """Raise `LimitError` if the index of a shard is larger than what is read at once."""
     if nbytes > limits.MAX_INDEX:
         raise LimitError(
-            f"{where} takes {nbytes:,} bytes, expected at most {limits.MAX_INDEX:,}; if it is right, set "
+            f"{where} takes {nbytes:,} bytes, expected at most {limits.MAX_INDEX:,}; if the data are sound, set "
             "cfagg.conventions.limits.MAX_INDEX"
         )
 
@@ -185,7 +185,7 @@ def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any
             size = most
         elif size is None:
             if most_possible > encoded_most(2 * most):
-                raise DamagedError("it does not give the size of what it decodes to")
+                raise DamagedError("it does not give its decoded size")
             found = _run(zstd.decompress, stored)
             _check_size(len(found), fewest, most)
             return found

@@ -1,4 +1,4 @@
-"""Deflating, inflating and CRC-32 by ISA-L where it runs on the processor, else by the standard library's zlib.
+"""Deflating, inflating and CRC-32 by ISA-L where the processor supports it, else by the standard library's zlib.
 
 Both inflate to the same bytes.  ISA-L inflates nearly twice as fast, its checksum costs next to nothing, and it
 deflates ten times as fast to the size of zlib's lowest levels.  libdeflate inflates faster still, but only one whole

@@ -1,4 +1,4 @@
-"""Zstd by one call of the library that numcodecs brings, with states and memory that every thread keeps.
+"""Zstd by one call of numcodecs' library, with states and memory that every thread reuses.
 
 numcodecs makes a new state for every stream, which takes three times as long as unpacking a chunk of 1 KiB, and new
 memory, which the system has to provide and to clear.

@@ -1,4 +1,4 @@
-"""Icechunk repositories, on this machine and in S3, as stores of Zarr: what the branch ``main`` holds when opened.
+"""Icechunk repositories, on this machine and in S3, as stores of Zarr: the state of the branch ``main`` when opened.
 
 The library of Icechunk reads the repository.  It is not given leave to read virtual chunks, which are in other files; a
 repository on this machine with links in it, which Icechunk never makes, is refused.

@@ -114,7 +114,7 @@ def not_netcdf(name: str, head: bytes, expected: str) -> str:
     elif head.startswith(b"CDF") and len(head) > 3:
         found = f"it begins as classic netCDF of the unknown version {head[3]}, not 1, 2 or 5"
     elif format_of_head(head) == CDL:
-        found = "it is CDL, a text of which ncgen makes netCDF"
+        found = "it is CDL, the text from which ncgen makes netCDF"
     else:
         known = kind(head)
         found = f"it is {known}" if known else f"it starts with {head[:8]!r}"

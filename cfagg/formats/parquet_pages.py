@@ -1,4 +1,4 @@
-"""What a Parquet file says of its pages, looked at before a library takes memory for them.
+"""The page headers of a Parquet file, checked before a library allocates memory for the pages.
 
 A page of ten bytes may claim, and hold, any number of equal values, and Arrow ends the process where some parts of a
 footer contradict each other.  So all pages are counted here, and nothing else of the footer is asked for.
@@ -62,7 +62,7 @@ def _check(data: bytes, most: int, most_bytes: int) -> None:
             values += count
             unpacked += size
             if values > most or unpacked > most_bytes:
-                raise SourceError(f"it has {values:,} values or more in {unpacked:,} bytes, which are too many")
+                raise SourceError(f"it has {values:,} values or more in {unpacked:,} bytes, which is too many")
 
 
 def _counted(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Formats other than netCDF: cfagg's own, and those that other packages bring, as entry points ``cfagg.formats``.
+"""Formats other than netCDF: cfagg's own, and those of other packages, found as entry points ``cfagg.formats``.
 
 Packages are only asked where a file is none of cfagg's own formats, so that none can take those over.
 """
@@ -48,7 +48,7 @@ class Foreign:
             if not isinstance(dataset, Dataset):
                 raise TypeError(f"it opens a file as {type(dataset).__name__}, not as a Dataset")
             if self.entry is not None and self.form.name in _OWN:
-                raise ValueError(f"its format is called {self.form.name!r}, as one of cfagg's own")
+                raise ValueError(f"its format has the name {self.form.name!r} of one of cfagg's own formats")
         dataset.format = self.form.name
         for variable in dataset.variables:
             if variable.chunks is not None:
@@ -68,20 +68,20 @@ class Foreign:
                     raise TypeError(f"the chunks of {named!r} are {type(table).__name__}, not a ChunkTable")
         except ModelError as error:
             raise SourceError(
-                f"{self.path}, variable {named!r}: its chunks cannot stand where the file says; restore the file",
+                f"{self.path}, variable {named!r}: its chunks cannot be where the file says; restore the file",
                 error.problems,
             ) from error
         own, told = variable.dtype.newbyteorder("="), table.encoding.dtype.newbyteorder("=")
         if (table.grid.shape, told) != (variable.shape, own):
             raise SourceError(
-                f"{self.path}, variable {named!r}: its chunks are {told} of shape {table.grid.shape}, and its "
-                f"description says {own} of shape {variable.shape}"
+                f"{self.path}, variable {named!r}: its chunks are {told} of shape {table.grid.shape}, but it is "
+                f"described as {own} of shape {variable.shape}"
             )
         numbers = [n for n, _ in table.encoding.codecs]
         if not known(table.encoding.codecs):
             raise UnsupportedError(
-                f"{self.path}, variable {named!r}: its chunks passed the filters {numbers}, not all of which are "
-                "undone here"
+                f"{self.path}, variable {named!r}: its chunks passed the filters {numbers}, not all of which cfagg can "
+                "decode"
             )
         if table.encoding.decode is not None:
             decode = _called(table.encoding.decode, self.entry, self.path)
@@ -102,7 +102,7 @@ def foreign_format(handle: Handle, head: bytes) -> Foreign | None:
         with _named(name, path):
             form = load()
             if not isinstance(form, Format):
-                raise TypeError(f"{type(form).__name__} is no cfagg.formats.protocol.Format")
+                raise TypeError(f"{type(form).__name__} is not a cfagg.formats.protocol.Format")
             if form.recognise(head, path):
                 return Foreign(name, form, path)
     return None

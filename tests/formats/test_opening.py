@@ -104,7 +104,7 @@ def test_a_file_of_another_format_is_called_the_same_everywhere(name: str) -> No
 def test_a_pp_file_that_ends_within_its_first_field_is_called_the_same_everywhere() -> None:
     Path("a.pp").write_bytes(PP)
     error, message = told("a.pp") or (None, "")
-    assert (error, "a.pp is PP and damaged or cut off: field 0" in message) == (SourceError, True)
+    assert (error, "a.pp is damaged or truncated PP: field 0" in message) == (SourceError, True)
     assert kind_of("a.pp") == "PP"
 
 
@@ -135,7 +135,7 @@ def test_cdl_is_checked_and_called_cdl_by_what_does_not_read_it(name: str, start
     assert kind_of(name) == CDL
     assert said("check", name) is None
     for way in ("read", "show", "convert"):
-        message = f"{name} is not a netCDF file: it is CDL, a text of which ncgen makes netCDF"
+        message = f"{name} is not a netCDF file: it is CDL, the text from which ncgen makes netCDF"
         assert said(way, name) == (SourceError, message)
 
 
@@ -160,7 +160,7 @@ def test_one_array_is_a_store_and_no_group(zarr_format: Any) -> None:
     zarr.save_array("a.zarr", np.arange(3), zarr_format=zarr_format)
     assert is_store("a.zarr")
     assert said("show", "a.zarr") is said("check", "a.zarr") is said("convert", "a.zarr") is None
-    message = "a.zarr is one Zarr array and no group; cfagg.read opens groups: name the one that holds it"
+    message = "a.zarr is a single Zarr array, and cfagg.read opens groups: name the group that contains it"
     assert said("read", "a.zarr") == (SourceError, message)
 
 
@@ -197,8 +197,8 @@ def test_a_directory_that_is_no_store_is_called_that(document: str | None) -> No
     assert leaves_traces("folder") == (document in (".zattrs", ".zmetadata", ".nczarr"))
     assert not is_store("folder")
     message = (
-        "folder is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has, or put the "
-        "files in it together with cfagg.aggregate (cfagg aggregate)"
+        "folder is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "
+        "the files in it with cfagg.aggregate (cfagg aggregate)"
     )
     assert {said(way, "folder") for way in ways} == {(SourceError, message)}
 

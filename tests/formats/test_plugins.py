@@ -104,7 +104,7 @@ def test_what_reads_a_file_of_a_plug_in_opens_it_again_where_it_was_sent(install
     sent = pickle.dumps(open_reader("a.toy", "lat"))
     assert pickle.loads(sent).read([slice(1, None)]).tolist() == [3, 2]
     Path("a.toy").write_text("TOY1\nlat degrees_north 1 3\n")
-    with pytest.raises(FragmentMismatchError, match=r"a\.toy, variable 'lat': the file was changed; open it again"):
+    with pytest.raises(FragmentMismatchError, match=r"a\.toy, variable 'lat': the file has changed; open it again"):
         pickle.loads(sent).read([slice(1, None)])
 
 
@@ -113,7 +113,7 @@ def test_what_reads_a_file_of_a_plug_in_opens_it_again_where_it_was_sent(install
     ("values", "told"),
     [
         ("lambda s: values[:1]", r"\(1,\) values were read, expected \(3,\)"),
-        ("lambda s: values[s].astype('i4')", "its values are int32, and its description says float64"),
+        ("lambda s: values[s].astype('i4')", "its values are int32, but it is described as float64"),
         ("None", "its format does not give its values"),
         ("lambda s: 1 / 0", "plug-in 'toy' failed: ZeroDivisionError"),
     ],
@@ -158,7 +158,7 @@ def toy(recognise: str = "return True", opened: str = "pass", name: str = "toy")
     ("code", "told"),
     [
         ("1 / 0", "ZeroDivisionError"),
-        ("toy = 5", "int is no cfagg.formats.protocol.Format"),
+        ("toy = 5", "int is not a cfagg.formats.protocol.Format"),
         (toy("raise SystemExit(3)"), "SystemExit: 3"),
         (toy(opened="raise KeyError('gone')"), "KeyError: 'gone'"),
         (toy(opened="return 5"), "it opens a file as int"),
@@ -240,10 +240,10 @@ def check_one(name: str) -> object:
     [
         ("cells, offset, length)", "cells, [o + 9 for o in offset], length)", r"chunk \(0,\) of 'tas' .* is damaged"),
         ("cells, offset, length)", "cells, [o + 99 for o in offset], length)", r"is truncated: it has .* chunk \(0,\)"),
-        ("cells, offset, length)", "cells, -1, length)", "cannot stand where the file says(.|\n)*offset"),
+        ("cells, offset, length)", "cells, -1, length)", "cannot be where the file says(.|\n)*offset"),
         ("cells, offset, length)", "cells, offset, length, keys=['b.toy'])", "another file .a chunk to 'b.toy'"),
         ("return ChunkTable(", "return (", "plug-in 'toy' failed: TypeError: the chunks of 'tas' are tuple"),
-        ("(size,)", "(size - 1,)", r"its chunks are float64 of shape \(5,\), and its description says float64"),
+        ("(size,)", "(size - 1,)", r"its chunks are float64 of shape \(5,\), but it is described as float64"),
         ('Encoding(np.dtype("<f8")', 'Encoding(np.dtype("<f4")', "its chunks are float32 of shape"),
         ("((1, ()),)", "((32004, ()),)", r"its chunks passed the filters \[32004\]"),
         ("fill=np.nan", "fill=None", r"chunk \(1,\) of 'tas' .* is damaged: it is not stored"),

@@ -157,7 +157,7 @@ class _Parser:
                 self._expect(":")
                 line, name = self._ahead.line, self._name()
                 if name in group.groups or name in group.variables:
-                    self._wrong(line, f"{name!r} is declared twice in one group; give the second another name")
+                    self._wrong(line, f"{name!r} is declared twice in one group; rename one")
                 self._expect("{")
                 self._group(group.child(name), depth + 1)
             elif self._take(":"):
@@ -171,7 +171,7 @@ class _Parser:
         while self._ahead.text not in ("variables", "data", "group", "}", ":", "types"):
             line, name = self._ahead.line, self._name()
             if name in group.dimensions:
-                self._wrong(line, f"dimension {name!r} is declared twice in one group; give the second another name")
+                self._wrong(line, f"dimension {name!r} is declared twice in one group; rename one")
             self._expect("=")
             unlimited = self._take("UNLIMITED", "unlimited")
             size = 0 if unlimited else self._size()
@@ -205,7 +205,7 @@ class _Parser:
     def _variable(self, group: Group, type_: str, name: str, line: int) -> None:
         while True:
             if name in group.variables:
-                self._wrong(line, f"variable {name!r} is declared twice in one group; give the second another name")
+                self._wrong(line, f"variable {name!r} is declared twice in one group; rename one")
             names = []
             if self._take("("):
                 while not self._take(")"):

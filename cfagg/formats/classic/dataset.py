@@ -41,14 +41,14 @@ def open_classic(handle: Handle) -> Dataset:
         header, data = raw.read(first, size)
     except raw.CutError as error:
         raise SourceError(
-            f"{source} is netCDF and ends within its header, after {size:,} bytes: it is cut off; copy or make it again"
+            f"{source} is netCDF, but truncated within its header, after {size:,} bytes; copy or write it again"
         ) from error
     except raw.ShortError as error:
         raise SourceError(f"{source} changes while it is read; check it again") from error
     except raw.DamagedError as error:
-        raise SourceError(f"{source} is netCDF with a damaged header: {error}; copy or make it again") from error
+        raise SourceError(f"{source} is netCDF with a damaged header: {error}; copy or write it again") from error
     short = (
-        f"the file is cut off: its values end at byte {header.end:,} and the file at {size:,}; copy or make it again"
+        f"the file is truncated: its values end at byte {header.end:,}, the file at {size:,}; copy or write it again"
         if header.end > size
         else None
     )

@@ -143,7 +143,7 @@ class _Cursor:
 
     def __init__(self, data: bytes, size: int) -> None:
         if data[0:4] not in MAGIC:
-            raise DamagedError("it does not start like a classic netCDF file")
+            raise DamagedError("it does not begin as classic netCDF")
         self.data, self.size, self.at = data, size, 4
         self.version = data[3:4][0]
         self.wide = self.version == 5

@@ -1,4 +1,4 @@
-"""What HDF5 objects are in the words of netCDF, whoever has read them.
+"""HDF5 objects in the terms of netCDF, whichever reader found them.
 
 Dimensions are datasets, and the dimensions of variables are references to those.
 

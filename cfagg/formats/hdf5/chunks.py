@@ -1,4 +1,4 @@
-"""Where HDF5 chunks stand, as far as a selection asks for it; `cfagg.formats.values.by_table` reads and decodes them.
+"""Where the HDF5 chunks of a selection are stored; `cfagg.formats.values.by_table` reads and decodes them.
 
 Only the look-up of positions in the library's tables holds its lock.
 """

@@ -50,7 +50,7 @@ def parsed(data: Bytes, handle: Handle) -> tuple[Dataset, list[tuple[int, int, i
         reader = _Reader(Space(data), handle)
         root = reader.root()
     except OverlapError as error:
-        raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
+        raise SourceError(f"{source} is damaged HDF5: its structures overlap; copy or write it again") from error
     except ERRORS:
         return None
     return Dataset(source, "netcdf", root, close=reader.values.close), reader.space.checked

@@ -42,8 +42,8 @@ def open_hdf5(handle: Handle) -> Dataset:
             file = open_file(handle)
         except ERRORS as error:
             raise SourceError(
-                f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {handle.said(error)}; "
-                "copy or make it again"
+                f"{source} cannot be opened: it begins as HDF5, but the HDF5 library reports: {handle.said(error)}; "
+                "copy or write it again"
             ) from error
         try:
             dataset = describe(file, handle)
@@ -66,13 +66,13 @@ def describe(file: Any, handle: Handle) -> Dataset:
             raise
         except BrokenError as error:
             raise SourceError(
-                f"{source} is HDF5 and damaged: its structures contradict each other; copy or make it again"
+                f"{source} is damaged HDF5: its structures contradict each other; copy or write it again"
             ) from error
         except OverlapError as error:
-            raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
+            raise SourceError(f"{source} is damaged HDF5: its structures overlap; copy or write it again") from error
         except ERRORS as error:
             raise SourceError(
-                f"{source} is HDF5 and damaged: the HDF5 library says: {error}; copy or make it again"
+                f"{source} is damaged HDF5; the HDF5 library reports: {error}; copy or write it again"
             ) from error
 
 
@@ -145,8 +145,8 @@ class _Walk:
             self.left -= len(value) if isinstance(value, str) else sum(map(len, value))
             if self.left < 0:
                 raise SourceError(
-                    f"{self.source} is HDF5 and damaged: its attributes have more text than it has bytes; copy or make "
-                    "it again"
+                    f"{self.source} is damaged HDF5: its attributes have more text than the file has bytes; copy or "
+                    "write it again"
                 )
 
     def _dataset(self, group: Group, path: bytes, dataset: Any) -> None:
@@ -189,8 +189,8 @@ class _Walk:
             if name == "DIMENSION_LIST":
                 if isinstance(attribute.get_type(), h5py.h5t.TypeVlenID) and attribute.shape == (rank,):
                     raise SourceError(
-                        f"{self.source} is HDF5 and damaged: the references of {name_of(path)!r} to its dimensions "
-                        "cannot be followed; copy or make it again"
+                        f"{self.source} is damaged HDF5: the references of {name_of(path)!r} to its dimensions cannot "
+                        "be followed; copy or write it again"
                     )
                 continue
             value = _value(name, attribute)

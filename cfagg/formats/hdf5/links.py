@@ -1,4 +1,4 @@
-"""What the links and layouts of an HDF5 file lead to, listed through h5py without following anything out of the file.
+"""What the links and layouts of an HDF5 file refer to, listed through h5py without following anything out of the file.
 
 The HDF5 library opens other files by itself: behind external links when an object is opened, sources of virtual
 datasets when their extent is asked for or values are read, files of external storage when values are read.  So links
@@ -141,8 +141,8 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
                 if not strange and not _has_numbers_of_netcdf(inner):
                     raise UnsupportedError(
                         context.said(
-                            f"dataset {_text(name)!r} of {handle.key.path} holds numbers that netCDF does not have "
-                            f"({inner.get_type().get_size()} bytes each), which the netCDF library takes for strings: "
+                            f"dataset {_text(name)!r} of {handle.key.path} holds numbers of a type that netCDF lacks "
+                            f"({inner.get_type().get_size()} bytes each), which the netCDF library reads as strings: "
                             "write them as float32 or float64"
                         )
                     )
@@ -261,7 +261,7 @@ def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
 def _unsound(owner: bytes, attribute: bytes, found: str, expected: str) -> UnsoundError:
     return UnsoundError(
         f"attribute {_text(attribute)!r} of {_text(owner)!r} has {found}, expected {expected}, which the netCDF "
-        "library takes for granted"
+        "library does not check"
     )
 
 

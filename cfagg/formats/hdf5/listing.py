@@ -57,7 +57,7 @@ def listing(dataset: Any, kind: int, chunks: Sequence[int]) -> Listing | None:
     most = dataset.get_space().get_simple_extent_dims(True)
     unlimited = [d for d, n in enumerate(most) if n == h5py.h5s.UNLIMITED]
     if len(unlimited) != 1:
-        raise UnsoundError(f"it has an index of one unlimited dimension, and {len(unlimited)} of them")
+        raise UnsoundError(f"it has an index for one unlimited dimension, but {len(unlimited)} unlimited dimensions")
     if unlimited == [0] or not _listed_wrongly():
         return None
     return Listing([-(-n // c) for n, c in zip(most, chunks, strict=True)], unlimited[0])

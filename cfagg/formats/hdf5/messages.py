@@ -1,4 +1,4 @@
-"""What stands in the messages of HDF5's object headers: types, shapes, fill values, attributes, storage.
+"""The messages of HDF5's object headers: types, shapes, fill values, attributes, storage.
 
 Source: HDF5 File Format Specification, version 3.
 """

@@ -1,4 +1,4 @@
-"""The object headers of HDF5: what stands in them, and the members and attributes that they lead to.
+"""The object headers of HDF5: their contents, and the members and attributes that they lead to.
 
 Source: HDF5 File Format Specification, version 3.
 """

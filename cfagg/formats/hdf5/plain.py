@@ -1,4 +1,4 @@
-"""Datasets without anything unusual: all their messages are understood here, and none leads out of the file."""
+"""Datasets without anything unusual: all their messages are understood here, and none refers to another file."""
 
 from __future__ import annotations
 

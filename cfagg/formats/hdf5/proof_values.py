@@ -54,7 +54,7 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
             stored = chunked(plist, np.dtype(f"V{size}"), checked.dataset)
             if not filters.known(stored.encoding.codecs):
                 if slots:
-                    raise UnsoundError("it has values of variable length behind a filter that is not known")
+                    raise UnsoundError("it has values of variable length behind an unknown filter")
                 for index, mask, data in chunks.raw(checked, stored, slices, context, dataset):
                     try:
                         filters.check_unknown(data, mask, stored.encoding, stored.chunks)
@@ -74,6 +74,6 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
             block = Contiguous(int(offset), 0, Encoding(np.dtype(f"V{size}")))
             raw = contiguous.read(checked, block, dataset.shape or (), slices, context).tobytes()
     except UnusualError as error:
-        raise UnsoundError("its type or layout is damaged or not known") from error
+        raise UnsoundError("its type or layout is damaged or unknown") from error
     if raw and not (len(raw) % size == 0 and sound.exist(raw, size, slots)):
         raise UnsoundError("it has values that are not where the file says")

@@ -1,4 +1,4 @@
-"""Where the elements of a type have values of variable length, which stand in heaps.
+"""Where the elements of a type have values of variable length, which are stored in heaps.
 
 Source: HDF5 File Format Specification, version 3, "The Datatype Message".
 """

@@ -49,11 +49,11 @@ class Values:
                 raise
             except UnsoundError as error:
                 raise FragmentReadError(
-                    f"{self.where}: its values cannot be read: {error}; copy or make the file again"
+                    f"{self.where}: its values cannot be read: {error}; copy or write the file again"
                 ) from error
             except ERRORS as error:
                 raise FragmentReadError(
-                    f"{self.where}: its values cannot be read, the HDF5 library says: {error}; copy or make the "
+                    f"{self.where}: its values cannot be read; the HDF5 library reports: {error}; copy or write the "
                     "file again"
                 ) from error
 

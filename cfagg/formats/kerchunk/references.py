@@ -172,7 +172,7 @@ class Table:
             try:
                 return text.encode()
             except UnicodeEncodeError as error:
-                raise self._wrong(key, "its text has half a character, which no bytes can be") from error
+                raise self._wrong(key, "its text has half a surrogate pair, which has no bytes") from error
         try:
             return base64.b64decode(text[7:], validate=True)
         except (binascii.Error, ValueError) as error:
@@ -194,8 +194,8 @@ class Table:
         made = _NAME.sub(told, text)
         if "{{" in made:
             raise UnsupportedError(
-                f"{self._name}: the reference {key!r} has the template {text[:80]!r}, of which plain names alone are "
-                "filled in; write it out"
+                f"{self._name}: the reference {key!r} has the template {text[:80]!r}, but only plain names are filled "
+                "in; write it out"
             )
         return made
 

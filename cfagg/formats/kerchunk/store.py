@@ -94,7 +94,7 @@ class ReferencedKeys:
         if length < 0 or place.offset + length > handle.key.size:
             raise context.damage(
                 f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and the reference reaches to byte "
-                f"{place.offset + max(length, 0)}; restore the file, or make the references again"
+                f"{place.offset + max(length, 0)}; restore the file, or write the references again"
             )
         return partial(_bytes, handle, place.offset, context), length, tuple(handle.key[1:5])
 
@@ -136,7 +136,7 @@ def _again(path: str, allow: tuple[str, ...], key: FileKey | None) -> Referenced
     """Return the keys of references that were pickled, as long as these are what they were."""
     found = open_references(path, allow)
     if key is not None and (found._key is None or not found._key.is_same_content(key)):
-        raise SourceError(f"{path} was written since it was opened; open it again")
+        raise SourceError(f"{path} has been written since it was opened; open it again")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Aggregation variables: found by their attributes, and given the dimensions of the array that they stand for.
+"""Aggregation variables: found by their attributes, and given the dimensions of the aggregated array.
 
 An aggregation variable is stored as a scalar.  An attribute names its dimensions: ``aggregated_dimensions`` in CF-1.13
 and CFA-0.6, ``cfa_dimensions`` in CFA 0.3 and 0.4, ``nca_dimensions`` in NCA.

@@ -1,4 +1,4 @@
-"""Attributes that the model has no form for, and how texts of unknown encoding become text.
+"""Attributes that the model cannot represent, and how texts of unknown encoding become text.
 
 They stand in the model as what they are called, so that a rule that expects text or numbers finds neither.
 """

@@ -1,4 +1,4 @@
-"""Attributes that are JSON, in the forms of the model."""
+"""JSON attributes as the model represents them."""
 
 from __future__ import annotations
 

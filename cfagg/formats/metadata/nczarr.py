@@ -1,4 +1,4 @@
-"""What the netCDF library notes in the Zarr stores that it writes (NCZarr): dimensions and types of attributes.
+"""What the netCDF library records in the Zarr stores that it writes (NCZarr): dimensions and types of attributes.
 
 It has called its notes by several names: ``_nczarr_array`` among the attributes, ``_NCZARR_ARRAY`` in ``.zarray``.
 

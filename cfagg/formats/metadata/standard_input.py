@@ -1,4 +1,4 @@
-"""Standard input as a file: rules go to and fro in a dataset, which a pipe does not allow."""
+"""Standard input as a file: rules read back and forth in a dataset, which a pipe does not allow."""
 
 from __future__ import annotations
 

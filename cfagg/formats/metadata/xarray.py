@@ -1,4 +1,4 @@
-"""xarray's objects as the file that `to_netcdf` would write of them, without writing or computing one.
+"""xarray's objects as the file that `to_netcdf` would write, without writing or computing one.
 
 Attributes that decoding has moved into `encoding` stand at their places again, decoded times have units, and
 coordinates that are not dimensions are named by ``coordinates``.  Values are encoded when a rule reads them.

@@ -84,8 +84,8 @@ def _tree(store: Store) -> Node:
     consolidated = _consolidated(store, top) if store.is_remote else None
     if not store.lists and consolidated is None:
         raise SourceError(
-            f"{store.source} has no consolidated metadata, without which a web server does not tell what a store "
-            "holds; consolidate it (zarr.consolidate_metadata) or copy it to this machine"
+            f"{store.source} has no consolidated metadata, which reading from a web server requires; consolidate it "
+            "(zarr.consolidate_metadata) or copy it to this machine"
         )
     count, waiting = 1, [(top, 0)]
     unsaid: list[tuple[Node, str]] = []
@@ -314,8 +314,8 @@ def reading(where: str) -> Iterator[None]:
         if (lacking := no_codec(error)) is not None:
             raise FragmentReadError(f"{where}: it {lacking}") from error
         raise FragmentReadError(
-            f"{where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks are "
-            "damaged: write the array again"
+            f"{where}: its values cannot be decoded as its metadata describe: metadata or chunks are damaged; write "
+            "the array again"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Types of Zarr arrays in the words of the model, and what their fill values mean."""
+"""Types of Zarr arrays in the terms of the model, and what their fill values mean."""
 
 from __future__ import annotations
 

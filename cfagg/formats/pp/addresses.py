@@ -1,4 +1,4 @@
-"""One field of a file by its address, whose unit no convention states."""
+"""One field of a file by its address, whose unit the conventions leave open."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Arrays:
         if self._values > _MOST_COORDINATES + self.handle.key.size:
             raise LimitError(
                 f"field {box.first:,} of {self.handle.key.path} has {shape[0]:,} rows and {shape[1]:,} columns (LBROW, "
-                "LBNPT), more than the file can hold; make it again"
+                "LBNPT), more than the file can hold; write it again"
             )
         dtype = np.result_type(*(t for _, t, _ in kinds))
         plain = all(s.dtype == dtype and s.method in (0, 2) and not s.points for s, _, _ in kinds)
@@ -136,16 +136,16 @@ class Arrays:
         stored = decode_stored(raw, path, self.fields, i, CONTEXT_SOURCE, self.land(i))
         if stored.shape != shape:
             raise SourceError(
-                f"field {i:,} of {path} has values of shape {stored.shape}, expected {shape} as others of its "
-                "variable; make the file again"
+                f"field {i:,} of {path} has values of shape {stored.shape}, expected {shape} like the rest of its "
+                "variable; write the file again"
             )
         values = conformed(stored, self.fields, i, dtype, fill)
         if dtype.kind == "i" and fill is not None:
             own = storage_of(self.fields, i).fill
             if own != fill and (stored == fill).any():
                 raise SourceError(
-                    f"field {i:,} of {path} has the value {fill}, which stands for missing values of its variable, of "
-                    "which the fields have different ones (BMDI); read the field from a file of its own"
+                    f"field {i:,} of {path} has the value {fill}, which marks missing values of its variable, whose "
+                    "fields have different ones (BMDI); read this field from a file of its own"
                 )
         return values
 

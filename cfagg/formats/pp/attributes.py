@@ -1,4 +1,4 @@
-"""What fields are of and how they were processed: names, units, cell methods and the model that made them."""
+"""What fields represent and how they were processed: names, units, cell methods and the model that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of a dataset from coordinates of arrays: what is equal is one variable, and no two have the same name."""
+"""Variables of a dataset from coordinates of arrays: equal ones become one variable, each with a name of its own."""
 
 from __future__ import annotations
 

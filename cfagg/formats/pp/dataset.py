@@ -1,4 +1,4 @@
-"""A PP file as a dataset: its fields as few variables as they allow, with the coordinates that their headers tell."""
+"""A PP file as a dataset: its fields as few variables as they allow, with the coordinates that their headers give."""
 
 from __future__ import annotations
 

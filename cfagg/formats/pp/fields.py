@@ -1,4 +1,4 @@
-"""The headers and places of all fields of a PP file or fields file, one column for each thing that is known of them."""
+"""The headers and places of all fields of a PP file or fields file, one column for each property."""
 
 from __future__ import annotations
 

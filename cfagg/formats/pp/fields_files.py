@@ -52,12 +52,14 @@ def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     head = handle.some(FIXED_WORDS * 8, 0, context)
     form = lookup_form(head)
     if form is None:
-        raise context.broken(context.said(f"{handle.key.path} is not a fields file: its fixed header is none"))
+        raise context.broken(
+            context.said(f"{handle.key.path} is not a fields file: it does not begin with a fixed header")
+        )
     fixed = np.frombuffer(head, form.integer, FIXED_WORDS)
     size, words, entries = form.word_size, int(fixed[_WORDS]), int(fixed[_ENTRIES])
     begin = (int(fixed[_TABLE]) - 1) * size
     if begin + entries * words * size > handle.key.size:
-        raise _damaged(handle, context, f"a table of {entries:,} fields at byte {begin:,}, and the file ends before")
+        raise _damaged(handle, context, f"a table of {entries:,} fields at byte {begin:,}, beyond the end of the file")
     if entries > MOST_FIELDS:
         raise LimitError(context.said(f"{handle.key.path} has more than {MOST_FIELDS:,} fields; split it"))
     table = np.frombuffer(handle.exactly(entries * words * size, begin, context), form.integer).reshape(-1, words)
@@ -102,7 +104,5 @@ def _places(
 
 def _damaged(handle: Handle, context: Context, found: str) -> CfaggError:
     return context.broken(
-        context.said(
-            f"{handle.key.path} is a fields file and damaged or cut off: it has {found}; copy or make it again"
-        )
+        context.said(f"{handle.key.path} is a damaged or truncated fields file: it has {found}; copy or write it again")
     )

@@ -57,7 +57,7 @@ def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> 
     used = int(np.searchsorted(ends, count)) + 1 if count else 0
     if used > len(words) or (used and ends[used - 1] != count):
         total = int(ends[-1]) if len(ends) else 0
-        raise PackedError(f"runs of missing values that do not come out at {count:,} values, but at {total:,} or more")
+        raise PackedError(f"runs of missing values that decode to {total:,} values or more, not to {count:,}")
     return np.repeat(words[:used], repeats[:used])
 
 
@@ -82,12 +82,13 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
     out = np.empty(shape, f"f{form.word_size}")
     lacking, row = unpack_wgdos(words, out, missing)
     if lacking < 0:
-        raise PackedError(f"row {row:,} of WGDOS packing is not one")
+        raise PackedError(f"row {row:,} of WGDOS packing is damaged")
     if lacking:
         if lacking > 1 or where is None:
-            raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
+            raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it announces")
         warnings.warn(
-            f"{where}: row {row:,} of WGDOS packing holds one value less than it speaks of, which is read as missing",
+            f"{where}: row {row:,} of WGDOS packing holds one value less than it announces; that value is read as "
+            "missing",
             CfaggWarning,
             stacklevel=2,
         )
@@ -108,9 +109,9 @@ def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uin
         if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) != shape:
             continue
         if not 3 <= int(words[0]) <= len(words):
-            raise PackedError(f"{len(words):,} words of WGDOS packing, which say that they are {int(words[0]):,}")
+            raise PackedError(f"{len(words):,} words of WGDOS packing, whose header gives {int(words[0]):,}")
         return words[: int(words[0])].astype(np.uint32)
-    raise PackedError(f"data that do not begin as WGDOS packing of shape {shape} does")
+    raise PackedError(f"data that do not begin as WGDOS packing of shape {shape}")
 
 
 def scatter(values: npt.NDArray[Any], land: npt.NDArray[np.bool_], missing: Any) -> npt.NDArray[Any]:

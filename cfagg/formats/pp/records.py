@@ -98,7 +98,7 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
     while at < end:
         lengths = _lengths(block, form)
         if lengths is None:
-            raise _damaged(handle, context, count, at, f"a header that goes on behind the end, byte {end:,}")
+            raise _damaged(handle, context, count, at, f"a header that goes on beyond the end, byte {end:,}")
         first, second, length = lengths
         if first != size or second != size:
             raise _damaged(
@@ -123,7 +123,11 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
         more = handle.some(marker + step, data + length, context)
         if more[:marker] != block[-marker:]:
             raise _damaged(
-                handle, context, count, at, f"a marker of {length:,} bytes before its data and another one behind them"
+                handle,
+                context,
+                count,
+                at,
+                f"a marker of {length:,} bytes before its data and a different one after them",
             )
         yield block[marker : marker + size], at, data, length
         at, block, count = data + length + marker, more[marker:], count + 1
@@ -148,7 +152,7 @@ def _lengths(block: bytes, form: Form) -> tuple[int, int, int] | None:
 def _damaged(handle: Handle, context: Context, field: int, at: int, found: str) -> CfaggError:
     return context.broken(
         context.said(
-            f"{handle.key.path} is PP and damaged or cut off: field {field:,} at byte {at:,} has {found}; copy or make "
+            f"{handle.key.path} is damaged or truncated PP: field {field:,} at byte {at:,} has {found}; copy or write "
             "it again"
         )
     )

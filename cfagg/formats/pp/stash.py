@@ -1,4 +1,4 @@
-"""What a field is of: from STASH code, else field code (LBFC), to CF standard name, units and long name."""
+"""What a field represents: from STASH code, else field code (LBFC), to CF standard name, units and long name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of single fields: type, shape, missing value and packing by the header, and the bytes behind it."""
+"""Values of single fields: type, shape, missing value and packing by the header, and the bytes after it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def boundary_of(fields: Fields, i: int, where: str) -> str | None:
     if fields["LBHEM"][i] != _BOUNDARY:
         return None
     return (
-        f"{where} holds lateral boundary conditions (LBHEM = {_BOUNDARY}), which are only the rim of its grid and "
+        f"{where} holds lateral boundary conditions (LBHEM = {_BOUNDARY}), which cover only the rim of its grid and "
         "cannot be read"
     )
 
@@ -172,7 +172,7 @@ def decode_stored(
         else:
             values = packing.plain(raw, stored, count)
     except packing.PackedError as error:
-        raise context.broken(f"{where} has {error}; copy or make it again") from error
+        raise context.broken(f"{where} has {error}; copy or write it again") from error
     if chosen is not None:
         return packing.scatter(values, chosen, fill)
     return values.reshape(shape)
@@ -287,8 +287,8 @@ def _points(
     name = "land" if points == _LAND else "sea"
     if land is None:
         raise context.missing(
-            f"{where} holds {name} points alone, and there is no land-sea mask (STASH m01s00i030); add its field to "
-            "the file: PP files are joined end to end, as by cat"
+            f"{where} holds {name} points only, and the file has no land-sea mask (STASH m01s00i030); append its field "
+            "to the file, for instance with cat"
         )
     if len(shape) == 2 and shape != land.shape:
         raise context.broken(f"{where} has shape {shape}, and the land-sea mask {land.shape}; add the right mask")
@@ -307,4 +307,4 @@ def _fill(dtype: np.dtype[Any], missing: float, needed: bool) -> Any:
 
 
 def _no_vector(where: str, at: int, found: int, context: Context) -> CfaggError:
-    return context.broken(f"{where} has extra data with {found} at word {at:,}, which begins no vector; make it again")
+    return context.broken(f"{where} has extra data with {found} at word {at:,}, where no vector begins; write it again")

@@ -1,4 +1,4 @@
-"""Reading chunks by where a table says that they stand: positioned reads and own decoding, whatever the format.
+"""Reading chunks where a chunk table places them: positioned reads and own decoding, whatever the format.
 
 No library is asked, and no lock is held, so that chunks are decoded on all cores.
 """

@@ -1,4 +1,4 @@
-"""Reading values that stand in one block of bytes, or one block a record, with positioned reads and no lock."""
+"""Reading values that are stored in one block of bytes, or one block a record, with positioned reads and no lock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(
     def check(end: int) -> None:
         if end > handle.key.size:
             raise context.damage(
-                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte {end}; "
+                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, but values reach to byte {end}; "
                 "restore the file"
             )
 

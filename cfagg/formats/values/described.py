@@ -29,7 +29,7 @@ def find(handle: Handle, address: str, context: Context, group: str) -> StoredVa
             if found.kind == "other":
                 raise UnsupportedError(
                     f"variable {address!r} of {handle.key.path} is of a type that only the netCDF library reads, which "
-                    "does not read from other machines: copy the file here"
+                    "cannot read from other machines: copy the file to this machine"
                 )
             text = np.dtype("O", metadata={"element_type": str})
             dtype = text if found.kind == "string" else found.dtype.newbyteorder("=")
@@ -46,7 +46,7 @@ def read(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDA
     with of_handle(checked.handle) as dataset:
         found = _lookup(dataset, checked.dataset, "/")
         if found is None or found.read is None:
-            raise context.damage(f"{checked.handle.key.path} has no variable {checked.dataset!r} any more")
+            raise context.damage(f"{checked.handle.key.path} no longer has a variable {checked.dataset!r}")
         values = np.asarray(found.read(tuple(slices)))
         if found.kind == "string":
             return _texts(values, checked, context)

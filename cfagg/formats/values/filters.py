@@ -201,7 +201,7 @@ def check_unknown(data: npt.NDArray[np.uint8], mask: int, encoding: Encoding, sh
     expected = size + sum(_FILTERS[n].adds or 0 for n in before)
     needed = _needed(number, parameters, memoryview(plain).cast("B"), encoding.dtype.itemsize, math.prod(shape))
     if needed is None and expected != size:
-        raise DamagedError(f"filter {number} stands between it and its checksum, and cannot be undone here")
+        raise DamagedError(f"filter {number} lies between it and its checksum, and cfagg cannot decode it")
     if number in (_NBIT, _SCALE) and (needed is None or memoryview(plain).nbytes < needed):
         raise DamagedError(f"it has {memoryview(plain).nbytes:,} bytes, expected at least {needed or 0:,}")
 
@@ -245,7 +245,7 @@ def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out:
     if not (1 <= bits <= 24 and 2 <= block <= _SZIP_BLOCK and block % 2 == 0 and 1 <= line <= _SZIP_LINE):
         raise DamagedError("the parameters of its filter are damaged")
     if size % planes:
-        raise DamagedError(f"its {size:,} bytes are not a multiple of {planes} bytes, and szip drops what is left")
+        raise DamagedError(f"its {size:,} bytes are not a multiple of {planes} bytes, and szip drops the rest")
     made = np.empty(size, np.uint8)
     found = unpack_szip(
         stored[_SZIP_HEAD:], made, bits, block, line, bool(options & _SZIP_BIG), bool(options & _SZIP_STEPS)

@@ -87,7 +87,8 @@ def check_file(handle: Handle, context: Context) -> Checked:
     if handle.data is not None:
         raise UnsupportedError(
             context.said(
-                f"{handle.key.path} needs the netCDF library, which reads no files of other machines: copy it here"
+                f"{handle.key.path} needs the netCDF library, which cannot read from other machines: copy it to this "
+                "machine"
             )
         )
     head = handle.some(HEAD, 0, context)
@@ -124,7 +125,7 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
             if not str(error).startswith("NetCDF: "):
                 raise
             raise context.damage(
-                f"{handle.key.path} is damaged, the library says: {handle.said(error)}; restore or replace the file"
+                f"{handle.key.path} is damaged; the library reports: {handle.said(error)}; restore or replace the file"
             ) from error
 
 
@@ -221,7 +222,7 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
             raise context.damage(f"variable {address!r} of {path} cannot be read: {error}; restore the file") from error
         except _LIBRARY_ERRORS as error:
             raise context.damage(
-                f"variable {address!r} of {path} cannot be read, the library says: {error}; restore the file"
+                f"variable {address!r} of {path} cannot be read; the library reports: {error}; restore the file"
             ) from error
     if dtype.kind == "O":
         # A scalar string comes as str, and NumPy must not make a fixed-width or nested array of what it is given.

@@ -1,4 +1,4 @@
-"""A variable of a file that is open, by where its values stand."""
+"""A variable of an open file, by where its values are stored."""
 
 from __future__ import annotations
 

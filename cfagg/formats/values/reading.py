@@ -1,4 +1,4 @@
-"""Reading and decoding values here, by where they stand: no library is asked for more than that."""
+"""Reading and decoding values by where they are stored, without a library."""
 
 from __future__ import annotations
 
@@ -64,4 +64,6 @@ def _chunks(checked: Checked, variable: StoredVariable, slices: Sequence[slice],
         return hdf5_chunks.scan(checked, storage, slices, context)
     if isinstance(storage, ChunkTable):
         return by_table.scan(checked, storage, slices, context)
-    raise UnsupportedError(context.said(f"only a library reads variable {variable.address!r} of {variable.key.path}"))
+    raise UnsupportedError(
+        context.said(f"only a library can read variable {variable.address!r} of {variable.key.path}")
+    )

@@ -1,4 +1,4 @@
-"""NetCDF attributes as Zarr keeps them: JSON, with the fill value where readers look for it."""
+"""NetCDF attributes as Zarr stores them: as JSON, with the fill value where readers look for it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
         return _number(np.asarray(value).reshape(-1), dtype)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConventionError(
-            f"{where}: _FillValue = {str(value)[:80]!r} is not one value of type {dtype}; delete or correct it"
+            f"{where}: _FillValue = {str(value)[:80]!r} is not a single value of type {dtype}; delete or correct it"
         ) from error
 
 

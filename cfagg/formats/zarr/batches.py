@@ -1,4 +1,4 @@
-"""Reading many chunks of one Zarr array into memory at once, with as little as possible done for each.
+"""Reading many chunks of one Zarr array into memory at once, with as little work as possible for each.
 
 Only what is plain to see is done here: a regular file without links on the way that decodes to the bytes expected.
 Whatever else there is, `cfagg.formats.zarr.chunks` reads, or says what is wrong with it.

@@ -100,7 +100,7 @@ def decoded_chunk(array: ZarrArray, index: Sequence[int], stored: bytes) -> Chun
     nbytes = array.dtype.itemsize * math.prod(lengths)
     check_chunk(nbytes, where)
     if array.decoder is None:
-        raise UnsupportedError(f"{where} has codecs that are not decoded here")
+        raise UnsupportedError(f"{where} has codecs that cfagg does not decode")
     try:
         raw = array.decoder.decode(stored, nbytes)
     except DamagedError as error:

@@ -1,4 +1,4 @@
-"""Consolidated metadata: those of a new store, and those of one of whose groups the documents change.
+"""Consolidated metadata: of a new store, and of a store in which the documents of a group change.
 
 Source: consolidated metadata as zarr-python writes them.
 """

@@ -67,7 +67,7 @@ def array_documents(array: NewArray, zarr_format: int) -> Documents:
     """
     dtype = array.dtype
     if dtype.itemsize not in _TYPES.get(dtype.kind, ()):
-        raise TypeError(f"type {dtype.name} has no name there")
+        raise TypeError(f"type {dtype.name} has no name in Zarr")
     return _version_2(array) if zarr_format == 2 else _version_3(array)
 
 

@@ -49,7 +49,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
     refuse_url(name, "used like that")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
     if not name or not os.path.isdir(path):  # noqa: PTH112
-        raise no_directory(name, "a Zarr store", f"make one of it with: cfagg convert {name} STORE")
+        raise no_directory(name, "a Zarr store", f"make one with: cfagg convert {name} STORE")
     return path
 
 
@@ -80,7 +80,7 @@ def read_document(folder: str, name: str, root: str | None = None, allow: Sequen
 def parse(text: bytes, path: str) -> dict[str, Any]:
     """Return a JSON object; what is none, too long, or too deeply nested, is refused."""
     if len(text) > MAX_DOCUMENT:
-        raise LimitError(f"{path} has {len(text):,} bytes; metadata documents are read up to {MAX_DOCUMENT:,}")
+        raise LimitError(f"{path} has {len(text):,} bytes; at most {MAX_DOCUMENT:,} of metadata are read")
     try:
         found = json.loads(text)
     except RecursionError as error:
@@ -102,7 +102,7 @@ def place_of(error: ValueError) -> str:
     'line 1 makes no sense from column 7 on'
     """
     if isinstance(error, json.JSONDecodeError):
-        return f"line {error.lineno} makes no sense from column {error.colno:,} on"
+        return f"line {error.lineno} is malformed from column {error.colno:,} on"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start:,} is not UTF-8"
     return "a number has too many digits"
@@ -156,7 +156,7 @@ def read_text(
         return None
     text, status = found
     if len(text) > MAX_DOCUMENT:
-        raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
+        raise LimitError(f"{path} has {status.st_size:,} bytes; at most {MAX_DOCUMENT:,} of metadata are read")
     return text, _identity(status)
 
 
@@ -179,6 +179,6 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 def no_store(name: str) -> str:
     """Return the sentence about a place that is no Zarr store."""
     return (
-        f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has, or put the "
-        "files in it together with cfagg.aggregate (cfagg aggregate)"
+        f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "
+        "the files in it with cfagg.aggregate (cfagg aggregate)"
     )

@@ -1,4 +1,4 @@
-"""Encoding chunks as the metadata of their array say: whatever adds to a store that is there writes them so.
+"""Encoding chunks as the metadata of their array say, for whatever adds to an existing store.
 
 Only what can be undone without a change is written: filters that lose digits are tried, and refused where they do.
 """
@@ -96,7 +96,9 @@ def _shards(array: ZarrArray) -> Mapping[str, Any]:
     codecs = array.document["codecs"]
     name, configuration = named(codecs[0])
     if name != "sharding_indexed" or len(codecs) != 1:
-        raise UnsupportedError(f"{array.store}: array {array.path!r} compresses whole shards, which is not written")
+        raise UnsupportedError(
+            f"{array.store}: array {array.path!r} compresses whole shards, which cfagg does not write"
+        )
     return configuration
 
 
@@ -260,7 +262,7 @@ def _crc32c(given: Any) -> bytes:
 
 def _unknown(name: Any, where: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{where} is stored with the codec {str(name)[:60]!r}, which is not written here; convert the store first"
+        f"{where} is stored with the codec {str(name)[:60]!r}, which cfagg does not write; convert the store first"
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading through zarr-python what is not decoded here: slower, and as right."""
+"""Reading through zarr-python what cfagg does not decode: slower, with the same values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
     except Exception as error:  # codecs raise whatever they like on damaged bytes
         raise FragmentReadError(
             f"{array.store}: array {array.path!r}, chunk {tuple(map(int, index))} ({path}) cannot be read; zarr-python "
-            f"says {type(error).__name__}: {error}"
+            f"raises {type(error).__name__}: {error}"
         ) from error
     return read if read.flags.writeable else read.copy()
 
@@ -60,7 +60,7 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
         try:
             open_array(store.path, path, allow=store.allow)
         except UnsupportedError as ours:
-            raise SourceError(f"{where} has metadata that are not understood: {ours}") from error
+            raise SourceError(f"{where} has metadata that cfagg does not understand: {ours}") from error
         raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
@@ -88,7 +88,7 @@ def _opened(array: ZarrArray) -> Any:
         raise
     except Exception as error:  # as many kinds as there are codecs and metadata
         raise FragmentReadError(
-            f"{array.store}: array {array.path!r} can only be read with zarr-python, which says "
+            f"{array.store}: array {array.path!r} can only be read with zarr-python, which raises "
             f"{type(error).__name__}: {error}"
         ) from error
     if opened.shape != array.shape:

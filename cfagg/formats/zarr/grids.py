@@ -112,8 +112,8 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
         if listed > _LISTED:
             raise LimitError(
                 f"{where}, dimension {d} has {listed:,} chunks of unequal lengths, which zarr-python lists one by one: "
-                f"expected at most {_LISTED:,}; cfagg.open_array reads it without where its codecs are decoded by "
-                "cfagg, else write it in fewer chunks"
+                f"expected at most {_LISTED:,}; cfagg.open_array reads it if cfagg decodes its codecs, else write it "
+                "in fewer chunks"
             )
     if name == "rectilinear" and shorter == told:
         return grid
@@ -190,7 +190,7 @@ def runs_along(grid: Mapping[str, Any], shape: Sequence[int], axis: int) -> tupl
     entry = given[axis] if isinstance(given, list) and len(given) == len(shape) else None
     found = _runs(entry, shape[axis], f"chunk_grid.{key}[{axis}]", problems)
     if found is None:
-        raise SourceError("the chunk grid of an array that grows is none", problems)
+        raise SourceError("the array that grows has an invalid chunk grid", problems)
     return found
 
 

@@ -226,7 +226,7 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
                 and any(os.path.lexists(f"{e.path}/{name}") for name in ("zarr.json", ".zarray"))
             )
     if not inside and not any(os.path.lexists(f"{parent}/{name}") for name in ("zarr.json", ".zgroup")):
-        why = "it is not a Zarr store, for it has neither zarr.json nor .zgroup"
+        why = "it is not a Zarr store: it has neither zarr.json nor .zgroup"
         return SourceError(f"{store} has no Zarr array {path!r}: {why}; name a store that has it")
     found = f"; found {some(inside)}" if inside else ""
     hint = closest(path.rpartition("/")[2], inside)

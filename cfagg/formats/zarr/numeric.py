@@ -1,4 +1,4 @@
-"""Filters of numcodecs that change numbers, one by one, so that the size of what they give is known before."""
+"""Filters of numcodecs that change numbers, undone one by one so that each decoded size is known beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored objects of Zarr stores on other machines: their bytes, and what tells whether they have been written."""
+"""Stored objects of Zarr stores on other machines: their bytes, and what shows whether they have been written."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def read_object(store: Url, path: str, most: int) -> bytes | None:
     else:
         found = seen[path]
     if found is not None and len(found) > most:
-        raise LimitError(f"{path} has {len(found):,} bytes, read up to {most:,}")
+        raise LimitError(f"{path} has {len(found):,} bytes; at most {most:,} are read")
     return found
 
 

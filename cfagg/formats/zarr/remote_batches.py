@@ -1,4 +1,4 @@
-"""Reading many chunks of a Zarr array on another machine: few requests, several at a time, each of one state.
+"""Reading many chunks of a Zarr array on another machine: few requests, several at a time, and no mixture of states.
 
 As in `cfagg.formats.zarr.batches`, what is not as it should be takes another look by `cfagg.formats.zarr.chunks`.
 """

@@ -1,4 +1,4 @@
-"""What zarr-python has to be told, and to be asked: arrays of chunks of unequal lengths, codecs it does not know."""
+"""Settings of zarr-python, and questions to it: arrays of chunks of unequal lengths, codecs it does not know."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def no_codec(error: Exception) -> str | None:
     """
     if type(error).__name__ != "UnknownCodecError":
         return None
-    return f"uses a codec that is not installed here, install what has it; zarr-python says: {error}"
+    return f"uses a codec that is not installed: install the package that has it; zarr-python raises {error}"
 
 
 def put_sync(store: Any, key: str, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Stamps of stored objects: what tells, without reading one, that it may have been written since."""
+"""Stamps of stored objects, which show without reading them that they may have been written since."""
 
 from __future__ import annotations
 

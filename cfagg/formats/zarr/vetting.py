@@ -1,4 +1,4 @@
-"""The documents of a store as zarr-python may be given them."""
+"""The documents of a store as zarr-python may see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressions of new arrays: what metadata documents say of them, and packing one chunk as they say."""
+"""Compressions of new arrays: their metadata, and packing one chunk accordingly."""
 
 from __future__ import annotations
 

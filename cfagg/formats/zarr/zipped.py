@@ -1,4 +1,4 @@
-"""Zarr stores in Zip files: members of bounded size, and chunks that are decoded here.
+"""Zarr stores in Zip files: members of bounded size, and chunks that cfagg decodes.
 
 Each member that is read goes into a file without a name, once; from there its chunks are found and decoded as those
 of a directory are, within the bounds of `cfagg.formats.codecs`.

@@ -267,7 +267,7 @@ def test_a_list_of_dimensions_of_a_kind_that_may_name_files_is_followed(path):
 
 def test_what_is_no_hdf5_is_damaged(path):
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    assert "the library says" in refused(path)
+    assert "the library reports" in refused(path)
 
 
 def test_a_file_whose_structures_contradict_each_other_is_refused_before_it_is_gone_through(path):

@@ -124,7 +124,7 @@ def with_template(text: str, url: str) -> Any:
         (with_template("{{ 7 * 7 }}", "{{u}}"), "'u' is not plain text"),
         (with_template("{% set a = 1 %}", "{{u}}"), "'u' is not plain text"),
         (with_template("d0", "{{ u.__class__ }}.nc"), "'tas/0.0.0' has the template"),
-        (with_template("d0", "{{ u('a') }}.nc"), "plain names alone"),
+        (with_template("d0", "{{ u('a') }}.nc"), "only plain names"),
         (lambda found: found.update(gen=[{"key": "a", "url": "b", "dimensions": {}}]), "generates references"),
         (lambda found: found.update(version=2), "version '2'"),
     ],

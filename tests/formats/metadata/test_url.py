@@ -172,7 +172,7 @@ def test_a_server_that_misbehaves_all_the_time_is_given_up_in_time(tmp_path: Pat
 def test_a_server_that_redirects_in_circles_is_given_up(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         server.rules["a.nc"] = [f"{server.url}/a.nc"] * 1000
-        with pytest.raises(CfaggError, match="redirects in a circle"):
+        with pytest.raises(CfaggError, match="redirects form a circle"):
             cfagg.check(f"{server.url}/a.nc")
         assert len(server.seen) < 20
 

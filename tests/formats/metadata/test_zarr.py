@@ -270,8 +270,8 @@ def test_what_the_netcdf_library_writes_is_what_it_was_given(tmp_path: Path, mod
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b'{"a": }', "line 1 makes no sense from column 7 on"),
-        (b'{\n"a": "b', "line 2 makes no sense from column 6 on"),
+        (b'{"a": }', "line 1 is malformed from column 7 on"),
+        (b'{\n"a": "b', "line 2 is malformed from column 6 on"),
         (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
         (b'{"a": ' + b"9" * 5000 + b"}", "a number has too many digits"),
     ],

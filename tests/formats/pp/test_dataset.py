@@ -492,7 +492,7 @@ def test_an_integer_that_would_be_missing_in_its_variable_is_refused(tmp_path: P
             for d, (v, m) in enumerate([(1, -99.0), (lowest, -1.0)], 1)
         )
     )
-    with pytest.raises(SourceError, match=f"field 1 of .* has the value {lowest}, which stands for missing values"):
+    with pytest.raises(SourceError, match=f"field 1 of .* has the value {lowest}, which marks missing values"):
         data_of(path, "air_temperature")
 
 
@@ -591,7 +591,7 @@ def test_points_of_land_without_rows_have_the_shape_of_the_mask(tmp_path: Path) 
 def test_points_of_land_without_a_mask_are_refused_where_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.pp"
     path.write_bytes(field([7, 8, 9], LBPACK=120, **INSTANT))
-    with pytest.raises(CfaggError, match=r"there is no land-sea mask .*joined end to end"):
+    with pytest.raises(CfaggError, match=r"the file has no land-sea mask .*append its field"):
         data_of(path, "air_temperature")
     with path.open("ab") as file:
         file.write(field([1, 0, 1, 0, 0, 1], **{**INSTANT, "LBUSER4": 30}))

@@ -108,13 +108,13 @@ def test_another_file_has_no_table() -> None:
 )
 def test_data_outside_the_file_are_an_error(change: dict[str, int], text: str) -> None:
     data = fields_file([({}, raw(0, 8, ">")), (change, raw(1, 8, ">"))])
-    with pytest.raises(SourceError, match=f"a.ff is a fields file and damaged or cut off: it has ({text})"):
+    with pytest.raises(SourceError, match=f"a.ff is a damaged or truncated fields file: it has ({text})"):
         scan_fields(Borrowed("a.ff", data))
 
 
 def test_a_table_that_ends_behind_the_file_is_an_error() -> None:
     data = fields_file([({}, raw(0, 8, ">"))])
-    with pytest.raises(SourceError, match="a table of 2 fields at byte 2,048, and the file ends before"):
+    with pytest.raises(SourceError, match="a table of 2 fields at byte 2,048, beyond the end of the file"):
         scan_fields(Borrowed("a.ff", data[:3000]))
 
 

@@ -64,7 +64,7 @@ def test_wherever_a_file_is_cut_off_an_error_of_ours_says_so(form) -> None:  # t
     for size in range(len(one) * 2):
         if size == len(one):
             continue
-        with pytest.raises(SourceError, match=r"is not a PP file|damaged or cut off"):
+        with pytest.raises(SourceError, match=r"is not a PP file|damaged or truncated"):
             scanned((one + one)[:size])
 
 
@@ -73,12 +73,14 @@ def test_a_marker_that_does_not_agree_is_an_error(at: int) -> None:
     data = bytearray(field() * 2)
     for value in (0, 1, 23, 25, 255, 2**31, 2**32 - 1):
         struct.pack_into(">I", data, at, value)
-        with pytest.raises(SourceError, match=r"is not a PP file|damaged or cut off"):
+        with pytest.raises(SourceError, match=r"is not a PP file|damaged or truncated"):
             scanned(bytes(data))
 
 
 def test_the_error_names_file_field_and_byte_and_is_of_the_context() -> None:
-    with pytest.raises(FragmentReadError, match=r"^partition 3: a\.pp is PP and damaged .* field 1 at byte 296 has "):
+    with pytest.raises(
+        FragmentReadError, match=r"^partition 3: a\.pp is damaged or truncated PP: field 1 at byte 296 has "
+    ):
         scan_records(Borrowed("a.pp", field() + field()[:-1]), Context("partition 3"))
 
 

@@ -230,7 +230,7 @@ def test_a_checksum_inside_of_zstandard_is_checked():
 def test_a_checksum_inside_of_a_filter_of_a_plug_in_is_refused(outer):
     raw = np.frombuffer(encoded(outer), np.uint8)
     filters.check_unknown(raw, 0, *chunk_of((SHUFFLE, 32004, *outer)))
-    with pytest.raises(filters.DamagedError, match="filter 32004 stands between it and its checksum"):
+    with pytest.raises(filters.DamagedError, match="filter 32004 lies between it and its checksum"):
         filters.check_unknown(raw, 0, *chunk_of((FLETCHER, 32004, *outer)))
 
 

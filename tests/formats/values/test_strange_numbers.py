@@ -1,4 +1,4 @@
-"""What the netCDF library frees as strings and crashes on: numbers that netCDF does not have, some fill values."""
+"""What the netCDF library frees as strings and crashes on: numbers of a type that netCDF lacks, some fill values."""
 
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def test_the_command_survives_them(path, tmp_path, words):
 
 
 def test_the_netcdf_library_does_not_get_the_file(path):
-    with pytest.raises(UnsupportedError, match="numbers that netCDF does not have"), opened(str(path)):
+    with pytest.raises(UnsupportedError, match="numbers of a type that netCDF lacks"), opened(str(path)):
         pass
 
 

@@ -218,7 +218,7 @@ def test_what_makes_a_group_one_is_written_last(tmp_path, zarr_format):
 
 @pytest.mark.parametrize("kind", ["g", "c8", "U3", "S2", "M8[s]", "V4"])
 def test_other_types_are_refused(kind):
-    with pytest.raises(TypeError, match="has no name there"):
+    with pytest.raises(TypeError, match="has no name in Zarr"):
         array_documents(make(dtype=np.dtype(kind)), 3)
 
 

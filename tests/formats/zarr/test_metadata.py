@@ -172,7 +172,7 @@ def test_an_array_that_is_not_there_is_told_with_those_that_are(tmp_path):
     ("name", "said"),
     [
         ("nowhere", "there is no such directory"),
-        ("file", "it is a file, and a Zarr store is a directory; make one of it with: cfagg convert"),
+        ("file", "it is a file, and a Zarr store is a directory; make one with: cfagg convert"),
         ("", "the empty name is not a Zarr store"),
     ],
 )
@@ -279,8 +279,8 @@ def test_an_extension_that_need_not_be_understood_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "is not JSON: line 1 makes no sense from column 1 on; write it again"),
-        (b'{\n"a"', "is not JSON: line 2 makes no sense from column 4 on"),
+        (b"", "is not JSON: line 1 is malformed from column 1 on; write it again"),
+        (b'{\n"a"', "is not JSON: line 2 is malformed from column 4 on"),
         (b"[1]", "holds a JSON list, expected an object"),
         (b"null", "holds a JSON NoneType, expected an object"),
         (b'{"a": "\xff"}', "is not JSON: byte 7 is not UTF-8"),
