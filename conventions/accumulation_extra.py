@@ -1,4 +1,4 @@
-"""What an accumulation needs to be exact and never stale, and ZEP 5 has no place for: the attribute ``cfagg``.
+"""What an accumulation needs to be exact and never stale, and ZEP 5 lacks: the attribute ``cfagg``.
 
 It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, encoding), how its values
 are packed and masked, which weights were used and which other arrays matter, in which numbers was summed, which cells

@@ -1,4 +1,4 @@
-"""What of a dataset follows another convention than CF, so that only the rules of that convention speak of it.
+"""Parts of a dataset that follow another convention than CF, and are checked by that convention's rules only.
 
 Accumulation groups (ZEP 5) stand in a Zarr store beside the array whose sums they hold.  Stores of observations are
 tables with a layout of their own.

@@ -213,7 +213,7 @@ def _owners(corners: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]
     if (owner < 0).any():
         cell = np.argwhere(owner < 0)[0].tolist()
         raise ConventionError(
-            f"no box covers cell {tuple(cell)} of the matrix, indices {_text(grid.extent(cell))} of the master array; "
+            f"no box fills cell {tuple(cell)} of the matrix, indices {_text(grid.extent(cell))} of the master array; "
             "it is the first gap"
         )
     return owner.ravel()

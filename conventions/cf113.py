@@ -79,8 +79,8 @@ def _fragments(said: Instructions, count: int) -> Partitions:
         opaque = next((u for u in uris.values if is_opaque(u)), None)
         if opaque is not None:
             raise UnsupportedError(
-                f"{said.subject}: uris: {opaque[:200]!r} is a URI of a kind that is not read: download the file and "
-                "refer to it by a relative or file: URI"
+                f"{said.subject}: uris: {opaque[:200]!r} is a URI of an unsupported kind: download the file and refer "
+                "to it by a relative or file: URI"
             )
     said.findings.check("uris and identifiers do not name the fragments")
     files = Column.of(uris.values, paths_of)

@@ -50,13 +50,13 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, either)
         yield from of_codes(unique, "unique value", map(str, partitions.values.tolist()), partitions.value, either)
     elif gone.any() and fill_of(aggregation) is None:
-        why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
+        why = "a missing unique value is written as the _FillValue of the variable, which has none; give it one"
         yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
         # Where these become fragments, the others have to.
         yield from of_codes(unique & ~gone, "unique value", map(str, partitions.values.tolist()), partitions.value, why)
     yield from of_versions(partitions, "each fragment is one variable")
     for name in aggregation.terms:
-        yield Lack("term of its own", (name,), "CF-1.13 knows no terms but its own", values=False)
+        yield Lack("term of its own", (name,), "CF-1.13 has no terms but its own", values=False)
 
 
 def notes(aggregation: Aggregation) -> list[str]:

@@ -1,4 +1,4 @@
-"""The JSON of NCA and CFA: which version a text is in, told by what is named, by its keys, and by what closes.
+"""The JSON of NCA and CFA: which version a text is in, from the names it gives, its keys, and what closes.
 
 The version that the file names is tried first.  Where its partitions do not fill the array under it, those of another
 may: the examples of CFA 0.4 have locations whose ends do not belong to them although its text says that they do, and
@@ -102,8 +102,8 @@ def parse_json(
         other = _silently(read, CFA_0_3)
         if other is not None and other[0].partitions != made.partitions:
             said = (
-                f"{subject}: {array} can be CFA-0.4 or CFA-0.3, in which the brackets of 'part' mean something else; "
-                "read as CFA-0.4: let 'Conventions' name the version"
+                f"{subject}: {array} can be CFA-0.4 or CFA-0.3, in which the brackets of 'part' differ in meaning; "
+                "read as CFA-0.4: name the version in 'Conventions'"
             )
             warnings.warn(said, DialectWarning, stacklevel=3)
     return made

@@ -113,7 +113,7 @@ class _Group:
         """Return the values of a variable whose type is of one of some kinds."""
         found: Described | None = self.scope.find(f"{self.group}/{name}")
         if found is None:
-            raise self.error(name, "is not in the file, and would describe the partitions")
+            raise self.error(name, "is missing from the file; it would describe the partitions")
         if found.dtype.kind not in kinds:
             expected = "text" if kinds == "O" else "integers"
             raise self.error(name, f"holds {found.dtype.name}, expected {expected}")
@@ -133,7 +133,7 @@ class _Group:
         """Return the texts of all partitions, empty where there is none."""
         values = self.read(name, "O")
         if values.shape != matrix:
-            raise self.error(name, f"has shape {values.shape}, and the partition matrix {matrix}")
+            raise self.error(name, f"has shape {values.shape}, but the partition matrix has {matrix}")
         texts: list[str] = values.filled("").ravel().tolist()
         return texts
 

@@ -111,7 +111,7 @@ class _Fragments:
         self.format = said.text(term["format"], scalar=True, versions=True) if "format" in term else None
         for name, text in (("address", self.address), ("format", self.format)):
             if text is not None and text.shape not in ((), self.file.shape):
-                raise said.error(f"{term[name]}: shape {text.shape}, and {term['file']} has shape {self.file.shape}")
+                raise said.error(f"{term[name]}: shape {text.shape}, but {term['file']} has shape {self.file.shape}")
 
     def partitions(self) -> Partitions:
         """Return the first version of every fragment, with the others."""
@@ -153,7 +153,7 @@ class _Fragments:
             place = np.unravel_index(int(order[np.flatnonzero(nameless)[0]]), self.file.shape or (1,))
             said.findings.problem(
                 self.term["address"],
-                f"the address of fragment {[int(k) for k in place]} is missing, and its file is not",
+                f"the address of fragment {[int(k) for k in place]} is missing, but its file is not",
             )
         files = Column.of(self._names(order))
         addresses = Column.of(self._addresses(order, gone, own))
@@ -229,7 +229,7 @@ def _fact(said: Instructions, term: str, grid: Grid) -> np.ma.MaskedArray[Any, A
     if found is None or found.shape not in (said.cells, ()):
         shape = "does not exist" if found is None else f"has shape {found.shape}, not that of the array of fragments"
         if found is not None and list(said.terms.values()).count(said.terms[term]) == 1:
-            shape += "; it is read as any variable"
+            shape += "; it is read as an ordinary variable"
             said.scope.leave(said.terms[term])
         said.findings.repair(
             "term", f"the term {shorten(term)} of aggregated_data is left out: {said.terms[term]!r} {shape}"

@@ -51,7 +51,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         both = partitions.present & other.present
         shared = both & ((other.file < 0) | (partitions.file < 0))
         yield from of_codes(
-            shared, "version in the file itself", ["no file"], None, "only a whole fragment stands there"
+            shared, "version in the file itself", ["no file"], None, "only a whole fragment can be there"
         )
         alone = other.present & ~partitions.present
         yield from of_codes(alone, "version of a missing fragment", ["a fragment"], None, "the first one exists")

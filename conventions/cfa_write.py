@@ -72,7 +72,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     yield from directions(aggregation)
     yield from whole_packing(aggregation, before=False)
     held = encoded.stored(aggregation)
-    yield from of_layouts(aggregation, held, "packing", "the file that holds the sub-array has it", packing)
+    yield from of_layouts(aggregation, held, "packing", "the file of the sub-array gives it", packing)
     own = encoded.own_attributes(aggregation)
     if "cf_role" in own:
         yield Lack("cf_role", (str(own["cf_role"]),), "CFA 0.4 marks its variables by this attribute", values=False)
@@ -85,7 +85,7 @@ def notes(aggregation: Aggregation) -> list[str]:
     count = int((encoded.stored(aggregation) & flags[partitions.layout]).sum())
     note = (
         f"variable {aggregation.name!r}: the packing code of {count:,} partition{'s'[: count != 1]} is not written: "
-        "the headers of the fields say it themselves"
+        "the headers of the fields give it themselves"
     )
     return [note] if count else []
 

@@ -1,4 +1,4 @@
-"""Whether partitions fill their matrix and tile the master array, and the grid that they then make."""
+"""Whether partitions fill their matrix and tile the master array, and the grid that they form."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ def _edges(
         findings.problem(
             f"Partitions[{number[i]}].location[{d}]",
             f"{(ranges[i] - end).tolist()} differs from {(ranges[other] - end).tolist()} of "
-            f"Partitions[{number[other]}], which has the same place {position[i]} "
-            f"along {dim!r}: the partition matrix would be ragged",
+            f"Partitions[{number[other]}], which has the same position {position[i]} along {dim!r}: the partition "
+            "matrix would be ragged",
         )
     stops = np.concatenate([[0], span[:, 1]])
     starts = np.concatenate([span[:, 0], [size]])

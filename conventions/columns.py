@@ -1,4 +1,4 @@
-"""Columns from the records of a JSON list: checks at the speed of C where all is well, record by record where not.
+"""Columns from the records of a JSON list: checked at the speed of C where all is well, else record by record.
 
 Each function looks at one value of every record of a batch.  The quick check is exact: what passes it needs no other,
 and what fails is looked at one by one, so that every problem is told with its key path.

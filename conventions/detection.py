@@ -1,4 +1,4 @@
-"""Which convention describes an aggregation: the one way in for all of them."""
+"""Which convention describes an aggregation: the one entry point of all."""
 
 from __future__ import annotations
 
@@ -154,6 +154,6 @@ def parse(
         wanted = next(k for k in ("aggregated_data", "aggregated_dimensions") if k not in attributes)
     why = f"but {wanted!r} of {dialect} is not read" if wanted in attributes else f"but it has no {wanted!r}"
     raise ConventionError(
-        f"{subject} is an aggregation that cannot be read: its attribute {mark_of(attributes)!r} marks one "
-        f"of {dialect}, {why}"
+        f"{subject} is an aggregation that cannot be read: its attribute {mark_of(attributes)!r} marks it as "
+        f"{dialect}, {why}"
     )

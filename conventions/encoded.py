@@ -1,4 +1,4 @@
-"""What a convention writes of an aggregation, and what it has no words for."""
+"""What a convention writes of an aggregation, and what it cannot express."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def numbered(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
 
 def of_byte_orders(aggregation: Aggregation) -> Iterator[Lack]:
     """Give the byte orders of files, which these tell themselves too."""
-    why = "the file that holds the sub-array tells it"
+    why = "the file of the sub-array gives it"
     yield from of_layouts(aggregation, stored(aggregation), "byte order", why, lambda one: one.endian, values=False)
 
 

@@ -1,4 +1,4 @@
-"""What a parser finds on its way: problems, told all at once in one error, and repairs, told as warnings."""
+"""What a parser finds: problems, reported together in one error, and repairs, reported as warnings."""
 
 from __future__ import annotations
 

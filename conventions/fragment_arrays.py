@@ -179,7 +179,7 @@ def unsaid(aggregation: Aggregation) -> list[str]:
         table["the format"].append(layout.format is not None and is_netcdf(layout.format))
         table["the lack of dimensions"].append(set(layout.dims) < set(aggregation.dims))
     found = {what: int((held & np.array([*flags, False])[partitions.layout]).sum()) for what, flags in table.items()}
-    end = "not written: the files of the fragments say it themselves"
+    end = "not written: the files of the fragments give it themselves"
     return [
         f"variable {aggregation.name!r}: {what} of {count:,} partition{'s'[: count != 1]} is {end}"
         for what, count in found.items()
@@ -194,7 +194,7 @@ def directions(aggregation: Aggregation) -> Iterator[Lack]:
         yield Lack("direction of the array", ("decreasing",), "it has no dimension", values=False)
     elif isinstance(given, tuple) and not all(given):
         down = " ".join(d for d, up in zip(aggregation.dims, given, strict=True) if not up)
-        yield Lack("decreasing dimensions", (down,), "coordinates tell their direction", values=False)
+        yield Lack("decreasing dimensions", (down,), "coordinates give their direction", values=False)
 
 
 def packing(layout: Layout) -> str | None:

@@ -145,7 +145,7 @@ class Instructions:
             term = known(key[:-1])
             if not key.endswith(":") or key == ":" or variable.endswith(":"):
                 self.findings.problem(
-                    "aggregated_data", f"{shorten(f'{key} {variable}')} is no pair of a term with ':' and a variable"
+                    "aggregated_data", f"{shorten(f'{key} {variable}')} is not a pair of a term with ':' and a variable"
                 )
             elif term in found:
                 self.findings.problem("aggregated_data", f"the term {shorten(key)} occurs twice")
@@ -178,7 +178,7 @@ class Instructions:
         found = self.scope.find(self.terms[term])
         if found is None:
             raise self.error(
-                f"aggregated_data names {self.terms[term]!r} for {term!r}, and the file has no such variable"
+                f"aggregated_data names {self.terms[term]!r} for {term!r}, but the file has no such variable"
             )
         return found
 
@@ -212,7 +212,7 @@ class Instructions:
             cells.append(int(valid[d].sum()))
             if not valid[d, : cells[-1]].all():
                 self.findings.repair(
-                    "padding", f"{term}: row {d} has missing values before its last size, where they should follow it"
+                    "padding", f"{term}: row {d} has missing values before its last size; they belong after it"
                 )
         self.findings.check(f"{term} does not divide the array into fragments")
         self.cells = tuple(cells)
@@ -256,7 +256,7 @@ class Instructions:
             )
         values = self.values(term)
         if values.shape != shape:
-            raise self.error(f"{term}: {self.terms[term]!r} has shape {shape}, and its values have {values.shape}")
+            raise self.error(f"{term}: {self.terms[term]!r} has shape {shape}, but its values have {values.shape}")
         missing = np.ma.getmaskarray(values)
         data = values.data
         if missing.any():
@@ -273,7 +273,7 @@ class Instructions:
 
     def aggregation(self, grid: Grid, partitions: Partitions, dialect: str, **more: Any) -> Aggregation:
         """Return the aggregation; what was found on the way is told."""
-        self.findings.check("the fragments are not described as they should be")
+        self.findings.check("the fragments are not described as the convention requires")
         self.findings.warn()
         others = self.others
         units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))

@@ -347,7 +347,9 @@ def based(base: Any, version: Version, findings: Findings) -> Callable[[list[str
         if not name.startswith("/") and "://" not in name:
             return start + name
         if version.name not in ("NCA-0.2", "NCA-0.2.1"):
-            findings.repair("base", f"there is a base, but the file name {shorten(name)} is absolute; taken as it is")
+            findings.repair(
+                "base", f"there is a base, but the file name {shorten(name)} is absolute; the base is not applied"
+            )
         return name
 
     return lambda names: [whole(name) for name in names]

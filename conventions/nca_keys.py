@@ -79,7 +79,7 @@ class Keys:
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             if a is not MISSING and b is not MISSING and (type(a) is not type(b) or a != b):
                 self.findings.problem(
-                    f"Partitions[{number[i]}].{path}", f"it is said twice: {shorten(a)} and {shorten(b)}"
+                    f"Partitions[{number[i]}].{path}", f"it is given twice: {shorten(a)} and {shorten(b)}"
                 )
         return [b if a is MISSING else a for a, b in zip(one, other, strict=True)]
 

@@ -116,7 +116,9 @@ def _for_other_formats(key: str, value: Any, format_: str | None, where: str, fi
     if value is MISSING or not is_netcdf(format_):
         return _value(value)
     place = findings.place(f"{where}.data.{key}")
-    findings.repair(f"netCDF {key}", f"{place} is ignored: it is for other formats, as a netCDF variable has its own")
+    findings.repair(
+        f"netCDF {key}", f"{place} is ignored: it is for other formats, since a netCDF variable has its own"
+    )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether sub-arrays, and the parts taken of them, have the shapes that their locations want."""
+"""Whether sub-arrays, and the parts taken of them, have the shapes that their locations require."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Shapes:
         own = batch.own_variable(i, self.private)
         if own is None and batch.has_part(i):
             self.findings.problem(
-                batch.where(i, "data.shape"), "the key is missing; with part it does not follow from the location"
+                batch.where(i, "data.shape"), "the key is missing; beside part, it cannot be derived from the location"
             )
             return None
         source = "the location" if own is None else f"the variable {own!r}"

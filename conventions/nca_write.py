@@ -164,7 +164,7 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
         aggregation,
         encoded.stored(aggregation),
         "missing value",
-        "the file that holds the sub-array has it",
+        "the file of the sub-array gives it",
         lambda layout: None if layout.fill is None else str(layout.fill),
     )
     yield from of_byte_orders(aggregation)

@@ -1,4 +1,4 @@
-"""The `part` of a partition: which indices of its sub-array it consists of.
+"""The `part` of a partition: the indices of its sub-array that it consists of.
 
 A part is a string with a small grammar of its own, in the sub-array's own order and applied before any reversal:
 ``(start, stop, step)`` is Python's ``range``, with an exclusive stop, ``[i, j, ...]`` lists indices, and ``[]`` for the
@@ -135,7 +135,7 @@ def _simplest(values: npt.NDArray[np.int64]) -> Indices:
 def _within(indices: Indices, axis: int, shape: Sequence[int], text: str) -> Indices:
     """Return the indices if they lie inside the dimension and there are any."""
     if len(indices) == 0:
-        raise _broken(text, f"it takes nothing from dimension {axis}")
+        raise _broken(text, f"it selects nothing from dimension {axis}")
     if isinstance(indices, range):
         low, high = sorted((indices[0], indices[-1]))
     else:

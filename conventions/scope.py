@@ -1,4 +1,4 @@
-"""What a variable sees in its file: the interface by which conventions read what describes an aggregation."""
+"""What a variable sees of its file: the interface by which conventions read what describes an aggregation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments whose elements all have one value, which stands in the aggregation file itself."""
+"""Fragments whose elements all have one value, which is stored in the aggregation file itself."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def unique_values(said: Instructions, term: str, grid: Grid) -> Partitions:
     for name in ("scale_factor", "add_offset"):
         if name in found.attributes:
             raise said.error(
-                f"{term}: {said.terms[term]!r} has the attribute {name}; its values are taken as they are: unpack them"
+                f"{term}: {said.terms[term]!r} has the attribute {name}, which is not applied to its values: unpack "
+                "them"
             )
     units = found.attributes.get("units")
     if units is not None and units != said.others.get("units"):
         raise said.error(
-            f"{term}: {said.terms[term]!r} has units {units!r}, and its values are taken in those of the aggregation, "
+            f"{term}: {said.terms[term]!r} has units {units!r}, but its values are read in those of the aggregation, "
             f"{said.others.get('units')!r}: give them in these"
         )
     if found.shape != said.cells:

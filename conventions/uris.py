@@ -92,7 +92,7 @@ def uri_of(name: str) -> str:
     try:
         uri = "".join(quote(text, safe=safe, errors="surrogateescape") for text, safe in texts)
     except UnicodeEncodeError as error:
-        raise ConventionError(f"{name!r} is the name of no file, and so has no URI: {error.reason}") from None
+        raise ConventionError(f"{name!r} is not a file name and has no URI: {error.reason}") from None
     return f"file://{uri}" if not first else uri
 
 

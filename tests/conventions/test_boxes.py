@@ -72,7 +72,7 @@ def test_a_tiling_without_one_box_has_a_gap_in_its_first_cell(tiling, data):
     for location in locations:
         covered[tuple(slice(*r) for r in location)] = True
     first = np.argwhere(~covered)[0]
-    with pytest.raises(ConventionError, match="no box covers cell") as caught:
+    with pytest.raises(ConventionError, match="no box fills cell") as caught:
         boxes.from_boxes(shape, locations)
     assert all(f"[{i}, " in str(caught.value) for i in first)
     assert all(a <= i < b for i, (a, b) in zip(first, lost, strict=True))

@@ -95,7 +95,7 @@ def test_every_fragment_may_have_its_own_identifier(parts):
         ((("/p0.nc",), ("p1.nc",)), r"uris.*'/p0.nc' of fragment \[0, 0\] begins with '/'"),
         ((("p0.nc",), ("#p1.nc",)), r"'#p1.nc' of fragment \[1, 0\] begins with '#'"),
         ((("p0.nc",), ("",)), r"uris: the value of fragment \[1, 0\] is missing"),
-        ((("p0.nc",), ("urn:isbn:1",)), "'urn:isbn:1' is a URI of a kind that is not read"),
+        ((("p0.nc",), ("urn:isbn:1",)), "'urn:isbn:1' is a URI of an unsupported kind"),
     ],
 )
 def test_what_is_no_uri_of_a_fragment_is_refused(parts, uris, message):
@@ -144,7 +144,7 @@ def test_what_describes_fragments_is_left_out_of_what_is_read(parts):
 @pytest.mark.parametrize("term", ["map", "uris", "identifiers"])
 def test_a_variable_that_does_not_exist_is_named(parts, term):
     path = edited(write(parts), lambda r: r.renameVariable(f"fragment_{term}", "gone"))
-    with pytest.raises(ConventionError, match=f"names 'fragment_{term}' for '{term}', and the file has no such"):
+    with pytest.raises(ConventionError, match=f"names 'fragment_{term}' for '{term}', but the file has no such"):
         cfagg.read(path)
 
 

@@ -196,7 +196,9 @@ def test_a_term_with_a_further_dimension_is_read_and_translated_as_any_variable(
         root["tas"].aggregated_data += " ends: ends"
 
     path = edited(write(parts), change)
-    with pytest.warns(RepairWarning, match=r"'ends' of aggregated_data is left out: .*; it is read as any variable"):
+    with pytest.warns(
+        RepairWarning, match=r"'ends' of aggregated_data is left out: .*; it is read as an ordinary variable"
+    ):
         ds = cfagg.read(path)
     assert (ds.ends.dims, ds.ends.values.ravel().tolist()) == (("f_time", "f_lat", "two"), [1, 2, 3, 4])
     assert "file" not in ds

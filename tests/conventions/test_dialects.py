@@ -422,7 +422,7 @@ def test_a_field_of_a_um_file_as_cf_python_refers_to_it_is_its_file_and_offset()
 
 
 def test_a_value_said_under_two_keys_must_be_the_same():
-    with pytest.raises(ConventionError, match=r"Partitions\[0\]\.pdimensions: it is said twice"):
+    with pytest.raises(ConventionError, match=r"Partitions\[0\]\.pdimensions: it is given twice"):
         parse(one(pdimensions=["x"], dimensions=["y"]), "x", {"x": 3, "y": 1})
 
 

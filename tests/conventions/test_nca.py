@@ -453,7 +453,7 @@ def test_packing_of_a_netcdf_sub_array_is_left_to_its_file():
     )
     assert read == parse_two(two())
     assert len(told) == 1
-    assert "as a netCDF variable has its own" in told[0]
+    assert "since a netCDF variable has its own" in told[0]
 
 
 def test_strict_json_gives_no_warning():

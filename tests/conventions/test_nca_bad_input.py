@@ -182,7 +182,7 @@ def test_a_direction_means_nothing_where_the_masters_is_unknown():
 def test_part_without_shape_is_not_guessed():
     doc = two(part="[(0, 3, 1), (0, 3, 1)]")
     del doc["Partitions"][1]["data"]["shape"]
-    assert "with part it does not follow" in problems(doc)[0]
+    assert "beside part, it cannot be derived" in problems(doc)[0]
 
 
 def test_a_private_array_of_another_shape_is_a_problem():

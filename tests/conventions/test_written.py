@@ -330,5 +330,5 @@ def test_written_dialects_are_detected_as_what_they_are():
 
 
 def test_a_name_that_no_file_has_is_refused_where_it_would_be_a_uri():
-    with pytest.raises(ConventionError, match="is the name of no file, and so has no URI"):
+    with pytest.raises(ConventionError, match="is not a file name and has no URI"):
         uri_of("\ud800.nc")
