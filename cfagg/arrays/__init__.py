@@ -1,1 +1,1 @@
-"""Any selection of any array: what of it is stored where, and how it is read into one buffer."""
+"""Any selection of any array: where its parts are stored, and how they are read into one buffer."""

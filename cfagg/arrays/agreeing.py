@@ -1,4 +1,4 @@
-"""What arrays that become one have to agree in: names of dimensions, types, and what their stored values mean."""
+"""What arrays that become one have to agree on: names of dimensions, types, and what their stored values mean."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def _check(names: Sequence[str], one: tuple[LazyArray, int], other: tuple[LazyAr
             else "cfagg.read decodes them, and xarray.concat joins what it returns"
         )
         raise ConformError(
-            f"{name} is {_shown(a)} in arrays{where}[{one[1]}] and {_shown(b)} in arrays{where}[{other[1]}], so that "
-            f"stored values mean different things; {remedy}"
+            f"{name} is {_shown(a)} in arrays{where}[{one[1]}] and {_shown(b)} in arrays{where}[{other[1]}], so stored "
+            f"values mean different things; {remedy}"
         )
 
 
@@ -116,8 +116,8 @@ def _check_types(parts: Sequence[LazyArray], k: int, packed: str, where: str) ->
         if part.dtype != first.dtype and (packed == "_Unsigned" or not part.attributes):
             raise ConformError(
                 f"arrays{where}[{k}] is packed in {first.dtype} ({packed} is {_shown(first.attributes[packed])}) and "
-                f"arrays{where}[{other}] is of type {part.dtype}, so that stored values mean different things; "
-                "cfagg.read decodes them, and xarray.concat joins what it returns"
+                f"arrays{where}[{other}] is of type {part.dtype}, so stored values mean different things; cfagg.read "
+                "decodes them, and xarray.concat joins what it returns"
             )
 
 

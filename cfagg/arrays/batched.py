@@ -1,4 +1,4 @@
-"""Reading the chunks that a plan touches many at a time, straight into the output where they lie there in a row.
+"""Reading the chunks that a plan touches many at a time, directly into the output where they are adjacent there.
 
 A plan is cut into batches: products of runs of its rows, which are of one kind (chunks that are taken whole, or not)
 and of one shard.  A batch is read into one stretch of memory by `cfagg.formats.zarr.batches`, where possible that of

@@ -27,8 +27,8 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
     dims, found = aggregation.dims, header.dims
     if len(found) > len(dims):
         raise FragmentMismatchError(
-            f"{where}: the fragment {header.variable!r} of {header.file} has {len(found)} dimensions, {found}, which "
-            f"are more than those of the aggregation, {dims}; refer to a variable without the others"
+            f"{where}: the fragment {header.variable!r} of {header.file} has {len(found)} dimensions, {found}, more "
+            f"than the aggregation, {dims}; refer to a variable without the others"
         )
     if len(set(found)) == len(found) and set(found) <= set(dims):
         ordered = [d for d in dims if d in found]
@@ -42,14 +42,14 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
     if kept is None:
         raise FragmentMismatchError(
             f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found} of shape "
-            f"{header.shape}, which cannot be told to be those of {dims} with sizes {tuple(extent)}; only dimensions "
-            "of size 1 may be left out"
+            f"{header.shape}, which cannot be matched with {dims} of sizes {tuple(extent)}; only dimensions of size 1 "
+            "may be left out"
         )
     wrong = next((n for n, d in zip(found, kept, strict=True) if n != d and n in dims), None)
     if wrong is not None:
         raise FragmentMismatchError(
-            f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found}, and {wrong!r} is "
-            f"not in its place among {dims}; name its dimensions as the aggregation does, or all of them otherwise"
+            f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found}, in which "
+            f"{wrong!r} is out of place among {dims}; give all its dimensions the names of the aggregation's, or none"
         )
     return layout if kept == layout.dims else replace(layout, dims=kept, flipped=())
 

@@ -96,7 +96,7 @@ def _as_lazy(array: Any, where: str) -> LazyArray:
         return array
     if isinstance(array, list | tuple):
         raise OptionError(
-            f"{where} is a {type(array).__name__}: for nested lists name an axis for each, as axis=(0, 1)"
+            f"{where} is a {type(array).__name__}: for nested lists, name an axis for each level, such as axis=(0, 1)"
         )
     reader = reader_of(array, where)
     name = str(getattr(array, "path", "") or "").rpartition("/")[2] or None
@@ -111,8 +111,8 @@ def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
             n != m for d, (n, m) in enumerate(zip(part.shape, first.shape, strict=True)) if d != axis
         ):
             raise ConformError(
-                f"arrays{where}[{k}] has shape {part.shape}, and arrays{where}[0] {first.shape}: but for axis {axis} "
-                "they have to be equal"
+                f"arrays{where}[{k}] has shape {part.shape}, and arrays{where}[0] {first.shape}: only axis {axis} may "
+                "differ"
             )
     dims = common_dims(parts, where)
     dtype = common_dtype(parts, where)

@@ -1,4 +1,4 @@
-"""Datasets as files and stores hold them, described by the model, with values read by the readers of this room."""
+"""Datasets as files and stores hold them, described by the model, with values read by this package's readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a description of a file, made without the netCDF library, is as a source."""
+"""A file described without the netCDF library, as a source."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def group_of(
             variables[name] = made
             continue
         message = (
-            f"{where}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, and "
-            "aggregations are read from netCDF files only"
+            f"{where}: variable {name!r} is an aggregation by its attribute {mark!r}, and aggregations are read from "
+            "netCDF files only"
         )
         unreadable[name] = UnreadableAggregationError(message, (), whole)
     return Group(

@@ -78,13 +78,14 @@ def open_field(
     code = int(fields["LBPACK"][0])
     if layout.packing is not None and layout.packing != code:
         raise FragmentMismatchError(
-            f"{where}: the field at {address:,} of {path} has the packing LBPACK = {code}, the aggregation says "
+            f"{where}: the field at {address:,} of {path} has the packing LBPACK = {code}, but the aggregation says "
             f"{layout.packing}; correct its 'lbpack' or its 'file_offset'"
         )
     order = {"<": "little", ">": "big"}[fields.byteorder]
     if layout.endian not in (None, order):
         raise FragmentMismatchError(
-            f"{where}: the words of {path} are {order}-endian, the aggregation says {layout.endian}; correct 'endian'"
+            f"{where}: the words of {path} are {order}-endian, but the aggregation says {layout.endian}; correct "
+            "'endian'"
         )
     shape = tuple(_sizes(aggregation, i))
     if not storage.points or land is not None:  # else reading says what is missing
@@ -187,7 +188,9 @@ def _address(aggregation: Aggregation, i: int, where: str) -> int:
     address, text = int(aggregation.partitions.offset[i]), aggregation.partitions.address_name(i)
     if address < 0 and text is not None:
         if not (text.isascii() and text.isdecimal() and len(text) < 20):
-            raise FragmentNotFoundError(f"{where}: {text!r} is no address of a field; give its place in the file")
+            raise FragmentNotFoundError(
+                f"{where}: {text!r} is not the address of a field; give its position in the file"
+            )
         return int(text)
     return address
 
@@ -230,7 +233,7 @@ def _found(key: FileKey, address: int, word_size: int | None) -> FieldAt:
     fields = scan_fields(handle, _CONTEXT)
     if len(fields) != 1:
         raise FragmentNotFoundError(
-            f"{key.path} has {len(fields):,} fields, and the partition names none; give its 'file_offset'"
+            f"{key.path} has {len(fields):,} fields, but the partition names none; give its 'file_offset'"
         )
     return FieldAt(fields, "the only field")
 

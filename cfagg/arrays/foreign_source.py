@@ -1,4 +1,4 @@
-"""A file in a format other than netCDF as a source: what is in it, and its values."""
+"""A file in a format other than netCDF as a source: its contents and values."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _File:
             dataset = self.dataset()
             found = None if dataset is None else _find(dataset.root, group, name)
             if self._key is None or found is None or found.chunks is None:
-                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
+                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file has changed; open it again")
             table = found.chunks()
         return self.path, table.grid, addresses_of(_fields(self._key), table.offset)
 
@@ -89,7 +89,7 @@ class _File:
             dataset = self.dataset()
             found = None if dataset is None else _find(dataset.root, group, name)
             if found is None or (found.shape, _dtype(found)) != (shape, dtype):
-                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
+                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file has changed; open it again")
             if found.read is None:
                 raise SourceError(f"{self.path}, variable {name!r}: its format does not give its values")
             # What stands in chunks is read by several threads at once.
@@ -98,7 +98,7 @@ class _File:
             return found.read(slices)
         if values.dtype.kind != dtype.kind:
             raise SourceError(
-                f"{self.path}, variable {name!r}: its values are {values.dtype}, and its description says {dtype}"
+                f"{self.path}, variable {name!r}: its values are {values.dtype}, but it is described as {dtype}"
             )
         return values
 

@@ -1,4 +1,4 @@
-"""What the files of fragments say beside the fragments: their variables, units, and which dimension is which.
+"""What the files of fragments say about them: variables, units, and which dimension is which.
 
 While a file stays as it is, it is asked once.
 """

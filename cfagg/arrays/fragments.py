@@ -142,7 +142,7 @@ class Fragments:
             address = self._numbered(i, path, where)
         own = bool(partitions.file[i] < 0)
         context = Context(where)
-        of_name = Context(f"{where}: {address!r} is no address of a field") if field_wanted else context
+        of_name = Context(f"{where}: {address!r} is not the address of a field") if field_wanted else context
         group = self.group if own else "/"
         found = None
         if self.lookup is not None and not own:
@@ -229,7 +229,7 @@ class Fragments:
             return
         if self.access.states.is_changed(name, key.size, key.modified, key.inode):
             raise FragmentMismatchError(
-                f"{self.where(i)}: {name} was changed since it was scanned; aggregate the files again"
+                f"{self.where(i)}: {name} has changed since it was scanned; aggregate the files again"
             )
 
     def _is_array(self, i: int) -> bool:
@@ -260,7 +260,7 @@ class Fragments:
         self._judge(i, handle.real)
         if handle.data is not None:
             raise UnsupportedError(
-                f"{where}: the partition gives a variable of {path} by its number {number}, which is known of local "
+                f"{where}: the partition gives a variable of {path} by its number {number}, which is known for local "
                 "files only; give its 'ncvar'"
             )
         names = names_in(handle.key)
@@ -299,7 +299,7 @@ class Fragments:
         if layout.format is not None and not is_read(layout.format) and not self._is_array(i):
             raise UnsupportedError(
                 f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
-                "read; expected netCDF or PP: convert the file to netCDF and refer to that"
+                "read; expected netCDF or PP: convert the file to netCDF and refer to the result"
             )
         if layout.packing and not is_field(layout.format):
             raise UnsupportedError(
@@ -321,9 +321,7 @@ class Fragments:
             circle = " -> ".join(f"{v} of {p}" for p, v in (*chain, there))
             raise ConventionError(f"{where}: the aggregation refers to itself: {circle}; correct the reference")
         if len(chain) >= MAX_NESTING:
-            raise LimitError(
-                f"{where}: aggregations of aggregations are followed {MAX_NESTING} levels deep, not further"
-            )
+            raise LimitError(f"{where}: aggregations of aggregations are followed at most {MAX_NESTING} levels deep")
         attributes = dict(inner.attributes)
         attributes.update({k: v for k, v in (("units", inner.units), ("calendar", inner.calendar)) if v is not None})
         header = Header(path, address, inner.dims, inner.shape, inner.dtype, attributes)

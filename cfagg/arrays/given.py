@@ -33,7 +33,7 @@ def reader_of(array: Any, where: str) -> Reader:
     if hasattr(array, "__dask_graph__") and hasattr(array, "numblocks"):
         return DaskReader(array, where)
     if isinstance(array, np.ma.MaskedArray):
-        raise OptionError(f"{where} is a masked array; give its values with array.filled(), and say what fills it")
+        raise OptionError(f"{where} is a masked array; give its values with array.filled(value)")
     if isinstance(array, np.ndarray):
         return MemoryReader(array, where)
     raise OptionError(
@@ -77,7 +77,7 @@ class DaskReader(_Given):
         if any(math.isnan(n) for sizes in array.chunks for n in sizes):
             raise OptionError(
                 f"{where} has chunks of unknown lengths; find them with array.compute_chunk_sizes(), or write it with "
-                "cfagg.write, which needs not know them"
+                "cfagg.write, which does not need them"
             )
         self._describe(array.shape, array.dtype, where)
         self._array = array
@@ -124,8 +124,8 @@ def _of_zarr(array: Any, where: str) -> Reader:
     if found is not None and found.decoder is not None:
         if found.shape != tuple(array.shape):
             raise StaleError(
-                f"{where} has shape {array.shape}, and {found.shape} in its store: it was written since it was opened; "
-                "open it again"
+                f"{where} has shape {array.shape}, but {found.shape} in its store: it has been written since it was "
+                "opened; open it again"
             )
         return ZarrReader(found)
     return _ByZarr(array, where)

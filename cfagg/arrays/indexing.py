@@ -39,7 +39,7 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
         index = np.broadcast_arrays(*(np.asarray(entries[d], np.int64) for d in advanced))
     except ValueError as error:
         shapes = [np.shape(entries[d]) for d in advanced]
-        raise SelectionError(f"{reader.label}: indices of shapes {shapes} do not go together") from error
+        raise SelectionError(f"{reader.label}: indices of shapes {shapes} cannot be broadcast together") from error
     if len(lists) == 1:
         (axis,) = lists
         found = reader.read([e.reshape(-1) if isinstance(e, np.ndarray) else e for e in entries])

@@ -1,4 +1,4 @@
-"""What many files hold together as a source: aggregations of them, and arrays in memory that describe these."""
+"""Many files together as a source: aggregations of them, and arrays in memory that describe these."""
 
 from __future__ import annotations
 

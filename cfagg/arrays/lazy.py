@@ -105,7 +105,7 @@ class LazyArray:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Read all of it."""
         if copy is False:
-            raise ValueError(f"{self!r} is read into new memory: NumPy was told not to copy")
+            raise ValueError(f"{self!r} is read into new memory, but copy=False forbids copies")
         found: npt.NDArray[Any] = np.asarray(self.reader.read([slice(None)] * self.ndim))
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -314,7 +314,7 @@ def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
 
     array = CheckedZip(place).decoded(variable.strip("/"))
     if array is None:
-        raise UnsupportedError(f"{place}: array {variable!r} is of a type or codec that is not read from Zip files")
+        raise UnsupportedError(f"{place}: array {variable!r} has a type or codec that is not read from Zip files")
     attributes = dict(array.attributes)
     if array.zarr_format == 2 and array.fill_declared:
         attributes.setdefault("_FillValue", array.fill_value)  # which version 2 has no other place for

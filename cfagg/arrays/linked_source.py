@@ -27,9 +27,8 @@ __all__ = ["LinkedGroup", "linked_group"]
 _LINKS = ("an external link", "a user-defined link")
 
 _FOLLOWS = (
-    "only the netCDF library describes it, which must not open this file, for it would follow the links to other files "
-    "in it, and frees what is no string as one: remove links, numbers that netCDF does not have, and fill values of "
-    "strings of fixed length"
+    "only the netCDF library can describe it, but would follow this file's links to other files or crash: remove "
+    "links, numbers that netCDF lacks, and fill values of strings of fixed length"
 )
 
 
@@ -123,7 +122,7 @@ def linked_group(handle: Handle) -> LinkedGroup | None:
                 todo += group.groups.values()
         except ERRORS as error:
             raise SourceError(
-                f"{handle.key.path} is damaged, the HDF5 library says: {error}; restore or replace the file"
+                f"{handle.key.path} is damaged; the HDF5 library reports: {error}; restore or replace the file"
             ) from error
     return root
 
@@ -142,5 +141,5 @@ def _leading(file: Any, path: str) -> dict[str, str]:
             reach(file, f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}")
         except LeavesError as error:
             kind, target = error.reference
-            found[shown] = f"it leads by {kind} to {target!r} and is not followed: copy the values into the file"
+            found[shown] = f"it refers by {kind} to {target!r}, which is not followed: copy the values into the file"
     return found

@@ -1,4 +1,4 @@
-"""From a path to what is in it, and from a variable to what reads it, whatever the format."""
+"""From a path to its contents, and from a variable to its reader, whatever the format."""
 
 from __future__ import annotations
 

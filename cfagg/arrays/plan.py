@@ -202,7 +202,7 @@ def _normalise(entry: Any, d: int, length: int) -> range | int | Int64:
         raise SelectionError(f"dimension {d}: {error}") from error
     if array.dtype == np.bool_:
         if array.shape != (length,):
-            raise SelectionError(f"dimension {d}: a mask has the dimension's shape ({length},), found {array.shape}")
+            raise SelectionError(f"dimension {d}: a mask needs the dimension's shape ({length},); found {array.shape}")
         return _as_range(np.flatnonzero(array))
     if array.size == 0 and array.ndim == 1:
         return range(0)

@@ -36,7 +36,9 @@ def aggregation_of(source: Source, variable: str) -> Aggregation:
     array = array_of(store.source, path, store.read, store.remote.opens)
     count = array.grid.size
     if count > limits.MAX_PARTITIONS:
-        raise LimitError(f"{source.path}: array {path!r} has {count:,} chunks, read up to {limits.MAX_PARTITIONS:,}")
+        raise LimitError(
+            f"{source.path}: array {path!r} has {count:,} chunks; at most {limits.MAX_PARTITIONS:,} are read"
+        )
     present, offset, files = np.zeros(count, bool), np.full(count, -1, np.int64), []
     for cell, index in enumerate(itertools.product(*map(range, array.grid.matrix_shape))):
         place = store.remote.table.get(f"{path}/{array.key(index)}")

@@ -76,8 +76,8 @@ def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: 
     if len(found) == len(declared):
         if layout.shape is not None and layout.shape != header.shape:
             raise FragmentMismatchError(
-                f"{where}: the sub-array has shape {header.shape}, the aggregation says {layout.shape}; "
-                "correct its 'shape' or name the right file"
+                f"{where}: the sub-array has shape {header.shape}, but the aggregation says {layout.shape}; correct "
+                "its 'shape' or name the right file"
             )
         for k, (name, here) in enumerate(zip(declared, found, strict=True)):
             if here != name and here in declared:
@@ -93,6 +93,6 @@ def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: 
     if whole and all(n == 1 for n in rest) and names == [name for name in found if name in declared]:
         return {name: found.index(name) for name in names}
     raise FragmentMismatchError(
-        f"{where}: the file's dimensions are {found} of shape {header.shape}, the aggregation says {declared} for "
+        f"{where}: the file's dimensions are {found} of shape {header.shape}, but the aggregation says {declared} for "
         f"{aggregation.name!r} {aggregation.dims}; declare the partition's 'dimensions' as the file has them"
     )

@@ -1,4 +1,4 @@
-"""Reference times: their units, epochs and calendars, and what brings one to another.
+"""Reference times: their units, epochs and calendars, and conversions between them.
 
 Within a calendar the change is a scale and an offset, found exactly.  Between calendars it goes by date: the same
 year, month, day and time of day (`cfagg.cf.dates.DateChange`).  UDUNITS' own calendar, which is always the mixed
@@ -89,7 +89,7 @@ def parse(units: str, calendar: str | None) -> Reference:
     word, _, date = split
     found = parse_datetime(date)
     if found is None or found.rest or found.offset is None:
-        raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
+        raise CalendarError(f"the date {date!r} of units {units!r} cannot be parsed; write it as 2000-01-31 12:00:00")
     rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
     days, there = to_days(rule, *found.date)
     if not there or clock_problem(found, name):

@@ -33,8 +33,8 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
         return
     if view.dtype.itemsize != recipe.source.itemsize or (view.dtype.kind == "f") != (recipe.source.kind == "f"):
         raise FragmentMismatchError(
-            f"{where}: values of type {view.dtype.name} were read, but the header of the file says "
-            f"{recipe.source.name}; the file has changed since it was opened: read it again"
+            f"{where}: values of type {view.dtype.name} were read, but the file's header says {recipe.source.name}; "
+            "the file has changed since it was opened: read it again"
         )
     out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
     view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))

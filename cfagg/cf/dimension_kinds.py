@@ -1,4 +1,4 @@
-"""What the dimensions of a labelled array stand for (time, latitude, longitude, height), by attributes, then by name.
+"""What the dimensions of a labelled array represent (time, latitude, longitude, height), by attributes, then by name.
 
 Arrays are those of xarray, which is not imported.
 """

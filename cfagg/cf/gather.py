@@ -1,4 +1,4 @@
-"""Bring a block of source values into its place in an output array: copy, cast, scale, offset and mask in one go."""
+"""Bring a block of source values to its place in an output array: copy, cast, scale, offset and mask in one go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of one gather on every element, in the types of its source and target.
+"""The work of one gather on each element, in the types of its source and target.
 
 Callers pass fills, bounds and the fill of the target as they are in attributes: Python numbers or NumPy scalars of any
 type.  `GatherRule.make` converts them once to the types of source and target, so that both implementations (NumPy and

@@ -74,7 +74,7 @@ class Packing(NamedTuple):
         said = cls._checked(scale, offset, where)
         if own and said and own != said:
             raise FragmentMismatchError(
-                f"{where}: the file is packed with scale_factor {own.scale} and add_offset {own.offset}, the "
+                f"{where}: the file is packed with scale_factor {own.scale} and add_offset {own.offset}, but the "
                 f"aggregation says {said.scale} and {said.offset}; remove them from the aggregation or correct them"
             )
         return own or said
@@ -116,8 +116,8 @@ def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, 
     elif _matches(name, dtype) or (packing and any(_matches(name, np.dtype(t)) for t in ("f4", "f8"))):
         return
     raise FragmentMismatchError(
-        f"{where}: the sub-array has type {dtype.name}, the aggregation says {name!r}; correct its 'dtype' or name the "
-        "right file"
+        f"{where}: the sub-array has type {dtype.name}, but the aggregation says {name!r}; correct its 'dtype' or name "
+        "the right file"
     )
 
 

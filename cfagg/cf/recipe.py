@@ -179,7 +179,7 @@ def _said(attributes: Mapping[str, Any], name: str, where: str) -> str | None:
 
 
 def _contradiction(own: str, said: str) -> UnitsError:
-    return UnitsError(f"its file has units {own!r}, the aggregation says {said!r} for it; correct one of them")
+    return UnitsError(f"its file has units {own!r}, but the aggregation says {said!r}; correct one of them")
 
 
 def _compose(unpack: Packing, change: Linear, pack: Packing, where: str) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def check_packing(
         return
     name, key, value, expected = found[0]
     names = list(dict.fromkeys(n for n, *_ in found))
-    more = f" (and {len(names) - 1} more are like it)" if len(names) > 1 else ""
+    more = f" (and {len(names) - 1} more like it)" if len(names) > 1 else ""
     raise UnpackableError(
         f"{path}: variable {name!r} has {key} = {str(value)[:60]!r}, {expected}{more}; correct it, leave it "
         f"out with drop_variables={names[:20]!r}, or read the packed values with mask_and_scale=False",

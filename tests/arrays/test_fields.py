@@ -195,7 +195,7 @@ def test_the_only_field_of_a_file_needs_no_address(tmp_path: Path) -> None:
     assert values(path)[0].tolist() == SIX.tolist()
     (tmp_path / "a.pp").write_bytes(field(SIX) * 2)
     with pytest.raises(
-        FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*a\.pp has 2 fields, and the partition names none"
+        FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*a\.pp has 2 fields, but the partition names none"
     ):
         values(path)
 
@@ -209,7 +209,7 @@ def test_the_only_field_of_a_file_needs_no_address(tmp_path: Path) -> None:
             field(SIX),
             {"ncvar": "tas"},
             FragmentNotFoundError,
-            "'tas' is no address of a field: .*a.pp has no variable 'tas'",
+            "'tas' is not the address of a field: .*a.pp has no variable 'tas'",
         ),
         (
             field(SIX, LBROW=3, LBNPT=2),
@@ -365,7 +365,9 @@ def test_fields_as_cf_python_3_refers_to_them(tmp_path: Path) -> None:
     assert found.tolist() == [SIX.tolist(), (SIX + 10).tolist()]
 
 
-@pytest.mark.parametrize(("addresses", "text"), [(["0", "296"], None), (["0", "x"], "'x' is no address of a field")])
+@pytest.mark.parametrize(
+    ("addresses", "text"), [(["0", "296"], None), (["0", "x"], "'x' is not the address of a field")]
+)
 def test_addresses_of_cfa_0_6_2_are_texts(tmp_path: Path, addresses: list[str], text: str | None) -> None:
     (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(2)))
     with netCDF4.Dataset(tmp_path / "agg.nc", "w") as file:

@@ -183,7 +183,7 @@ def test_fields_as_cf_python_refers_to_them_are_read_by_the_addresses_of_their_h
 @pytest.mark.parametrize(("byteorder", "endian", "found"), [(">", "little", "big"), ("<", "big", "little")])
 def test_a_byte_order_that_is_not_that_of_the_file_is_refused(tmp_path, byteorder, endian, found):
     path = fields(tmp_path, byteorder=byteorder, endian=endian)
-    with pytest.raises(FragmentMismatchError, match=rf"a\.pp are {found}-endian, the aggregation says {endian}"):
+    with pytest.raises(FragmentMismatchError, match=rf"a\.pp are {found}-endian, but the aggregation says {endian}"):
         cfagg.read(path)["tas"].values  # noqa: B018
 
 

@@ -1,4 +1,4 @@
-"""The byte-offset index: where the chunks of thousands of fragments stand, so that a read costs an open and a pread.
+"""The byte-offset index: where the chunks of thousands of fragments are, so that a read costs one open and one pread.
 
 See docs/byte_offset_index.md.  What an index says is never more than a hint: it may be damaged, or of another state of
 the files, and nothing becomes readable by it.

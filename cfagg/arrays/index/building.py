@@ -1,4 +1,4 @@
-"""Making an index: each file is opened, what describes its variables is parsed, and their chunk tables are listed."""
+"""Building an index: each file is opened, what describes its variables is parsed, and their chunk tables are listed."""
 
 from __future__ import annotations
 

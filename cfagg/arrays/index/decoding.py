@@ -154,7 +154,7 @@ def _problems(found: Index) -> Iterator[str]:
         if ((column.counts != 0) & (column.counts != other)).any():
             yield f"a list of {name!r} of another length"
     if (found.shape.counts > _DIMENSIONS).any():
-        yield "a variable of more dimensions than any has"
+        yield "a variable of too many dimensions"
     if any(one is not None and not n for one, n in zip(found.digest, found.ranges.counts.tolist(), strict=True)):
         yield "a digest of no bytes, which every file has"
     if (found.ranges.counts % 2).any():
@@ -162,7 +162,7 @@ def _problems(found: Index) -> Iterator[str]:
     if not (found.ranges.counts % 2).any():
         lengths = found.ranges.values[1::2] - found.ranges.values[::2]
         if (found.ranges.counts > 2 * RANGES).any() or (lengths <= 0).any() or (lengths > LONGEST).any():
-            yield "more bytes to compare than any file has"
+            yield "more bytes to compare than a file can have"
     size = np.repeat(found.size[found.file], n)
     if not np.array_equal(n, found.length.counts) or (found.offset.values + found.length.values > size).any():
         yield "a chunk that is not in its file"

@@ -1,4 +1,4 @@
-"""A few elements of each of thousands of fragments, as an index tells where they stand.
+"""A few elements of each of thousands of fragments, where an index says they are.
 
 Partitions that are alike, of one header, layout and selection, form a *pattern*: what is read of each, decoded and put
 where is found out once, and a tight loop does it for all of them.  Whatever is unusual is left to the general way.

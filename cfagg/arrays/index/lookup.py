@@ -1,4 +1,4 @@
-"""The index of one aggregation file, opened when it is first needed, and what it says of files that did not change."""
+"""The index of one aggregation file, opened when first needed, and what it says about files that did not change."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class IndexLookup:
             return
         opened.has_warned = True
         warnings.warn(
-            f"{opened.index.where(i)} has changed since the index {self.path} was made; it, and what else has changed, "
-            "is read without the index: refresh it with cfagg index",
+            f"{opened.index.where(i)} has changed since the index {self.path} was built; changed files are read "
+            "without the index: refresh it with cfagg index",
             StaleIndexWarning,
             stacklevel=2,
         )
@@ -134,7 +134,7 @@ def _open(path: str) -> OpenedIndex:
             if not isinstance(error, DamagedIndexError):
                 _forgo(path, error)
             warnings.warn(
-                f"{error.message}; the index is not used: make it anew with cfagg index",
+                f"{error.message}; the index is not used: rebuild it with cfagg index",
                 StaleIndexWarning,
                 stacklevel=2,
             )
@@ -201,5 +201,5 @@ def lookup_for(path: str, index: bool | str | os.PathLike[str] | Index | IndexLo
     if not _is_there(name):
         if index is True:
             return None
-        raise SourceNotFoundError(f"there is no index {name}; make it with cfagg index")
+        raise SourceNotFoundError(f"there is no index {name}; build it with cfagg index")
     return IndexLookup(name)

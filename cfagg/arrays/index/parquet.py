@@ -1,4 +1,4 @@
-"""Index files: Parquet with a checksum of its own, so that damage is seen before any of it is understood.
+"""Index files: Parquet with a checksum of its own, so that damage is noticed before anything is parsed.
 
 The checksum stands between the last column and the footer, where Parquet allows any bytes, so that every reader of
 Parquet reads the file.
@@ -199,7 +199,7 @@ def _unsealed(data: bytes) -> bytes:
         raise DamagedIndexError("it is not an index written by cfagg, or it is truncated")
     plain = data[:cut] + data[cut + size :]
     if hashlib.blake2b(plain, digest_size=_DIGEST).digest() != data[cut + len(_SEAL) : cut + size]:
-        raise DamagedIndexError("its bytes are damaged: their checksum is another")
+        raise DamagedIndexError("its bytes are damaged: their checksum differs")
     return plain
 
 

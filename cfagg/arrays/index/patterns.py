@@ -1,4 +1,4 @@
-"""What is alike of partitions of one header, layout and selection: what is read of each, and put where."""
+"""What partitions of one header, layout and selection share: what is read of each, and where it goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the values of partitions stand, as an index tells, and whether they may be read."""
+"""Where an index says the values of partitions are, and whether they may be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index in memory: a column for each thing that is known of files and of the variables in them.
+"""An index in memory: a column for each property of files and of the variables in them.
 
 *byte-offset index*: the chunk tables of many files, with what shows that the files are still those that it was made of.
 """

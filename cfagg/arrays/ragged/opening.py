@@ -123,7 +123,7 @@ def _columns(attributes: Mapping[str, Any], indices: LazyArray | None, rows: int
     """Return the number of columns, as it is written beside the arrays."""
     said = attributes.get("encoding-type")
     if said is not None and str(said) == "csc_matrix":
-        raise UnsupportedError(f"{where} is a matrix by columns (csc_matrix), and rows are read; write it by rows")
+        raise UnsupportedError(f"{where} is a matrix by columns (csc_matrix), but only rows are read; write it by rows")
     shape: Any = attributes.get("shape", attributes.get("h5sparse_shape"))
     if indices is None or shape is None:
         return None

@@ -152,7 +152,7 @@ class Rows:
         if found.dtype.kind not in "iu" or found.ndim > 1:
             raise SelectionError(refused)
         if not -count <= int(found.min()) <= int(found.max()) < count:
-            raise SelectionError(f"{self.where}: a row is outside the {count} that there are")
+            raise SelectionError(f"{self.where}: a row is outside the {count} rows")
         found = np.atleast_1d(found.astype(np.int64))
         return np.where(found < 0, found + count, found)
 

@@ -145,7 +145,7 @@ def _rows(members: Members, sets: list[Sets]) -> Rows:
 
 def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> None:
     """Raise an error if members have coordinates in common."""
-    way = "on_overlap='first' or 'last' chooses the values to take"
+    way = "on_overlap='first' or 'last' chooses which values to take"
     for (member, axis), used in made.used.items():
         count = int((~used).sum())
         raise OptionError(

@@ -129,7 +129,7 @@ def _range(text: Any) -> Range:
     vague = _VAGUE.get(found[3].removesuffix("s"))
     if vague is not None:
         if (low, high) != (1, 1):
-            raise OptionError(f"cells: {text!r}: months and years other than one have no length; write days")
+            raise OptionError(f"cells: {text!r}: only single months and years have a length; write days")
         return Range(*vague, "days")
     return Range(min(low, high), max(low, high), found[3])
 

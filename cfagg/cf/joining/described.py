@@ -1,4 +1,4 @@
-"""What one variable of one file says of itself: plain, picklable data, which decide with which others it is joined."""
+"""What one variable of one file says about itself: plain, picklable data, which decide what it is joined with."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Gathering:
         for name in named:
             own = self._find(name)
             if own is None:
-                self.problems.append(f"its coordinate {name!r} is not there")
+                self.problems.append(f"its coordinate {name!r} does not exist")
             else:
                 known[own] = None
         self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
@@ -83,7 +83,7 @@ class Gathering:
         own = coordinate.dimensions[: len(length(coordinate))]
         if bounds.dimensions[: len(own)] != own or bounds.is_text or len(bounds.dims) != len(own) + 1:
             dims = ", ".join(bounds.dims)
-            self.problems.append(f"{bounds.name!r} with dimensions ({dims}) are no bounds of {coordinate.name!r}")
+            self.problems.append(f"{bounds.name!r} with dimensions ({dims}) are not bounds of {coordinate.name!r}")
             bounds = None
         return bounds
 

@@ -164,5 +164,5 @@ def unusable(variable: Variable) -> str | None:
         try:
             Packing.of(variable.attributes, where=variable.path)
         except CfaggError as error:
-            return f"is packed in no way that can be undone: {error.message}"
+            return f"has packing that cannot be undone: {error.message}"
     return None

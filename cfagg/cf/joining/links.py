@@ -1,4 +1,4 @@
-"""What leads from the samples of a ragged array to its features: counts, or indices."""
+"""What links the samples of a ragged array to its features: counts, or indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining along one axis after the other until nothing changes, and joining what fills an array otherwise."""
+"""Joining along one axis after another until nothing changes, and joining what fills an array in other ways."""
 
 from __future__ import annotations
 

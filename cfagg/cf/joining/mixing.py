@@ -1,4 +1,4 @@
-"""Sums of scattered numbers, which stand for sets of values at places: they can be added where sets are joined."""
+"""Sums of scattered numbers, which represent sets of values at places and can be added where sets are joined."""
 
 from __future__ import annotations
 

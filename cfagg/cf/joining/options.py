@@ -146,5 +146,5 @@ def _names(option: str, value: Any) -> tuple[str, ...]:
     """Return one name or several as a tuple."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{option}={value!r}: it must be a name or several")
+        raise OptionError(f"{option}={value!r}: it must be one name or several")
     return names

@@ -44,18 +44,18 @@ _SENTENCES = {
     "equal": "they have the same coordinates along all axes",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
     "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
-    "not asked for": "they differ along {what}, along which nothing is to be joined: {a} and {b}",
+    "not asked for": "they differ along {what}, along which joining is switched off: {a} and {b}",
     "overlap": "they overlap along {what}: {a} and {b}",
     "cells": "they have the same coordinates along {axis}, and others of {what}: {a} and {b}",
     "cells overlap": "their cells overlap along {what}: {a} and {b}",
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
     "crowded": "others that would be joined with them overlap along {what}: {a} and {b}",
-    "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
-    "features": "both have {what} {a}, and a ragged array has all samples of a feature together",
+    "incomplete": "joined along {what}, they would form an array with missing parts: {a} and {b}",
+    "features": "both have {what} {a}, but a ragged array holds all samples of a feature together",
 }
 
 
-_COUNTED = "give that dimension a coordinate with a standard_name, by which its places are known"
+_COUNTED = "give that dimension a coordinate with a standard_name, which identifies its positions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,10 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     own = points_of(axis, options)
     one, other = (own.point[own.offset[c] : own.offset[c + 1]] for c in _codes(axis, own)[[a, b]].tolist())
     if np.intersect1d(one, other).size < common:
-        return f"correct what belongs to {axis.name}, such as bounds, which differs where coordinates are equal"
+        return f"correct what belongs to {axis.name}, such as bounds, and differs where coordinates are equal"
     if options.on_overlap in ("first", "last"):
         return "leave one of them out"
-    return "on_overlap='first' or on_overlap='last' chooses the values to take for coordinates in common"
+    return "on_overlap='first' or on_overlap='last' chooses which values to take for coordinates in common"
 
 
 def _clash(members: Members, axis: Axis, member: int, options: Options, *, loose: bool) -> tuple[int, int] | None:

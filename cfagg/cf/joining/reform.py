@@ -150,5 +150,5 @@ def _units(units: str, calendar: str | None, target: str) -> str:
     text = f"{begin.word} since {year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{int(second):02d}"
     found = parse(text, target)
     if (found.day, found.second, found.unit) != (begin.day, begin.second, begin.unit):
-        raise CalendarError(f"the reference time of {units!r} cannot be said in calendar {target}")
+        raise CalendarError(f"the reference time of {units!r} cannot be expressed in calendar {target}")
     return text

@@ -16,8 +16,8 @@ _BY_RULE = {
         "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
     ),
     "equal": (
-        "on_overlap='first' or on_overlap='last' takes one of them; if they are members of an ensemble, dimension= "
-        "names the attribute that numbers them"
+        "on_overlap='first' or on_overlap='last' takes one of them; for members of an ensemble, dimension= names the "
+        "attribute that numbers them"
     ),
     "axes": "add the files that fill the array between them, or leave out what does not fill it",
     "not asked for": "name {what} in axes=, or leave that option out",
@@ -35,11 +35,11 @@ _BY_COLUMN = {
         "field_identity='long_name'"
     ),
     "units": "give both units that convert into each other",
-    "cell methods": "let cell_methods of both say the same",
+    "cell methods": "give both the same cell_methods",
     "axes": "give both the same kinds of coordinates: standard names, units, calendars, and bounds for both or neither",
     "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
     "attribute, such as coordinates or ancillary_variables",
-    FEATURES: "put each feature into one file alone, correct counts and indices that are not those of its samples, and "
+    FEATURES: "put each feature into one file alone, correct counts and indices that do not match its samples, and "
     "give files with more than 4 million indices counts instead",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
     "type": "text, numbers and enumerations of other names or numbers are never one array: give them different names, "
@@ -52,12 +52,12 @@ _BY_PROBLEM = (
     ("no coordinate with a standard name", "relaxed_identities=True takes names instead, or give its coordinate one"),
     ("has no standard name", "relaxed_identities=True takes its long name, or its name, instead, or give it one"),
     ("has no units", "relaxed_units=True, or give it units"),
-    ("is not there", "add what is named, or take its name out of the attribute coordinates"),
+    ("is not there", "add it, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
     ("type is defined by its file", "write it as numbers or text"),
     ("ragged array", "give its features names by a variable with cf_role, and counts or indices that are integers"),
     ("is subsampled", "write the coordinate in full"),
-    ("are no bounds of", "correct the attribute bounds, or the dimensions of what it names"),
+    ("are not bounds of", "correct the attribute bounds, or the dimensions of what it names"),
 )  # fmt: skip
 
 
@@ -103,4 +103,4 @@ def _of_column(what: str, options: Options) -> str:
         return f"leave {what!r} out of equal=, or name it in ignore="
     if options.equal_all:
         return f"leave out equal_all=True, or name {what!r} in ignore="
-    return f"let both say the same of {what}"
+    return f"give both the same {what}"

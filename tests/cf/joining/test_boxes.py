@@ -91,7 +91,7 @@ def test_members_of_other_signatures_stay_apart() -> None:
     reason = why(made, boxes, 0, 1)
     assert len(boxes) == 2
     assert reason is not None
-    remedy = "let both say the same of name"
+    remedy = "give both the same name"
     assert reason.as_dict() == {"rule": "signature", "what": "name", "a": 4, "b": 7, "remedy": remedy}
     assert str(reason) == "they differ in name: 4 and 7"
 
