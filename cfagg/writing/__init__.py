@@ -1,1 +1,1 @@
-"""Writing files: aggregation files of every dialect that is written, and moving their references."""
+"""Writing aggregation files of every dialect that can be written, and moving their references."""

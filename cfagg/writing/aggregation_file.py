@@ -1,4 +1,4 @@
-"""A complete aggregation file: planned, its fragments written, itself written aside and then put in place."""
+"""A complete aggregation file: planned, its fragments written, then written aside and put in place."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:
         if not keys:
             return found
         if not all(key.endswith(".nc") for key in keys):
-            raise TargetError(f"{objects.path}/{folder} holds objects that are not fragments; choose another name")
+            raise TargetError(f"{objects.path}/{folder} contains objects that are not fragments; choose another name")
         found[folder] = keys
 
 
@@ -146,8 +146,8 @@ def _check_references(target: Target, url: Url) -> None:
                 if not (is_url(name) or name.removeprefix("./").startswith(own)):
                     raise OptionError(
                         f"{url} was not written: variable {one.name!r} would refer to files of this machine, which are "
-                        "never read from there; write it to this machine, and then to the URL by cfagg.rebase (cfagg "
-                        "rebase -o), which moves the references to where the fragments are"
+                        "never read from there; write it to this machine, then to the URL with cfagg.rebase (cfagg "
+                        "rebase -o), which moves the references to the fragments there"
                     )
 
 
@@ -207,10 +207,12 @@ def _refusal(refused: list[Loss], target: Target) -> LossError:
     """Return the error about everything that would be lost."""
     count = len(refused)
     things = f"{count:,} thing{'s'[: count != 1]}"
-    remedy = "on_loss='materialise' writes fragments for partitions, on_loss='drop' leaves out what is lost"
+    remedy = "on_loss='materialise' writes fragments for these partitions, on_loss='drop' leaves out what is lost"
     if target.on_loss == "materialise":
-        remedy = "no fragment can say it; on_loss='drop' leaves it out"
-    return LossError(f"{target.path} was not written: {target.to} cannot say {things} of the source; {remedy}", refused)
+        remedy = "no fragment can express it; on_loss='drop' leaves it out"
+    return LossError(
+        f"{target.path} was not written: {target.to} cannot express {things} of the source; {remedy}", refused
+    )
 
 
 def _plans(content: Content, target: Target) -> dict[str, Work]:

@@ -1,4 +1,4 @@
-"""Attributes of any source as netCDF can hold them: JSON has one type of numbers, and values that netCDF has not.
+"""Attributes of any source as netCDF can hold them: JSON has one type of numbers, and values that netCDF lacks.
 
 What a source in JSON (Zarr) says without a type is given the type that it must have beside its variable: fill values,
 valid ranges and flags that of the values.  Other whole numbers become ``int``, ``int64`` or ``uint64``, the first that
@@ -53,7 +53,7 @@ def name_flaw(name: str) -> str | None:
     try:
         raw = name.encode()
     except UnicodeEncodeError:
-        return "it is no Unicode text"
+        return "it is not Unicode text"
     if len(raw) > 256:
         return "netCDF names have at most 256 bytes"
     if not (name[0].isalnum() or name[0] == "_" or ord(name[0]) > 127):
@@ -79,7 +79,7 @@ def netcdf_attributes(
     kept, losses = {}, []
     packed = dtype is not None and dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes)
     for name, given in attributes.items():
-        why = name_flaw(name) or ("the netCDF library keeps the name for itself" if name in _RESERVED else None)
+        why = name_flaw(name) or ("the netCDF library reserves this name" if name in _RESERVED else None)
         value = None
         if why is None:
             value, why = _value(given, _type_beside(name, given, dtype, packed=packed))
@@ -143,7 +143,7 @@ def _text_flaw(text: str) -> str | None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "it is no Unicode text"
+        return "it is not Unicode text"
     return "netCDF ends a text at its first null character" if "\0" in text else None
 
 

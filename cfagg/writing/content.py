@@ -1,4 +1,4 @@
-"""What is to be written: groups of variables whose values are held, and of aggregations."""
+"""What is to be written: groups of variables with their values, and of aggregations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of an xarray Dataset: what comes unchanged from an aggregation stays one, all else is values."""
+"""The content of an xarray Dataset: unchanged aggregations stay aggregations, all else is written as values."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Ma
         if said != getattr(aggregation, key):
             raise OptionError(
                 f"variable {name!r}: its {key} were changed from {getattr(aggregation, key)!r} to {said!r}, but not "
-                "its values, which stand in other files; convert the values, or leave the attribute"
+                "its values, which are in other files; convert the values, or restore the attribute"
             )
     # What xarray decoded stands in `encoding`; what it does not know is as it was in the file.
     known = {*own, *variable.encoding}

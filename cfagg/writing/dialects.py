@@ -1,4 +1,4 @@
-"""The dialects of aggregation files that are written, by their names, and what each has no words for."""
+"""The dialects of aggregation files that are written, by their names, and what each cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that are no aggregations as ones: of fragments that stand in files, or that have to be written."""
+"""Other arrays as aggregations, of fragments that exist in files or have to be written."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def computed(
         if (count := -(-shape[0] // step)) > _MOST:
             raise LimitError(
                 f"variable {name!r}: an array of shape {shape} would get {count:,} fragments, each a file; at most "
-                f"{_MOST:,} are written: convert it to Zarr or in parts, if its shape is right"
+                f"{_MOST:,} are written: convert it to Zarr, or in parts"
             )
         first = [min(step, shape[0] - i) for i in range(0, shape[0], step)]
         grid = Grid.from_sizes([first, *([n] if n else [] for n in shape[1:])])

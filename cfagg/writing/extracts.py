@@ -1,4 +1,4 @@
-"""Aggregations as they stand outside of the file that they were read from: slices, and arrays of that file."""
+"""Aggregations outside of the file that they were read from: slices, and arrays of that file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments beside an aggregation file: values that stand in no other file, and those that its dialect cannot reach."""
+"""Fragments beside an aggregation file: values that are in no other file, and those that its dialect cannot reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each aggregation in a dialect: what is lost, and of which partitions fragments are written."""
+"""What becomes of each aggregation in a dialect: what is lost, and for which partitions fragments are written."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
     """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
     if is_any(aggregated.aggregation.dtype):
         own_type = Loss(
-            path, None, "the variable", "its type is defined by its file", f"{to} has no words for such types"
+            path, None, "the variable", "its type is defined by its file", f"{to} cannot express such types"
         )
         gone, left = ((own_type,), ()) if on_loss == "drop" else ((), (own_type,))
         return Work(aggregated, aggregated.aggregation, np.empty(0, np.int64), gone, left, (), bool(gone))
@@ -126,7 +126,7 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
         return Work(aggregated, aggregation, rows, (), losses, tuple(notes))
     left_out = any(lack.values for lack in rest)
     if left_out:
-        why = "without what is lost its values would be other ones"
+        why = "without what is lost, its values would differ"
         losses = (*losses, Loss(path, None, "the variable", "it is left out", why))
     return Work(aggregated, aggregation, rows, losses, (), tuple(notes), left_out)
 
@@ -182,7 +182,7 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
     if not odd:
         return plain, []
     text = " ".join(odd)
-    note = f"what coordinates do not tell, {text}, is kept in the attribute {_DIRECTIONS}"
+    note = f"{text}, which coordinates do not give, is kept in the attribute {_DIRECTIONS}"
     found = replace(plain, attributes=attributes | {_DIRECTIONS: text})
     return found, [f"variable {aggregation.name!r}: {note}"]
 
@@ -270,7 +270,7 @@ def _without_units(aggregation: Aggregation, rows: Rows) -> tuple[Aggregation, l
     if not count:
         return aggregation, []
     layouts = tuple(replace(layout, units=None, calendar=None) for layout in partitions.layouts)
-    note = f"units of {count:,} partition{'s'[: count != 1]} are not written: the files of the fragments say them"
+    note = f"units of {count:,} partition{'s'[: count != 1]} are not written: the files of the fragments give them"
     found = replace(aggregation, partitions=replace(partitions, layouts=layouts))
     return found, [f"variable {aggregation.name!r}: {note} themselves"]
 

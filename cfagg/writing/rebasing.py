@@ -110,7 +110,7 @@ def rebase(
     for name, one in found.items():
         if one.dialect not in DIALECTS:
             raise UnsupportedError(
-                f"{given}: variable {name.lstrip('/')!r} is an aggregation in {one.dialect}, which is read and not "
+                f"{given}: variable {name.lstrip('/')!r} is an aggregation in {one.dialect}, which can be read but not "
                 "written: convert the file first, for instance with to='CFA-0.4' (--to CFA-0.4)"
             )
     base = target.place[0] if isinstance(target, Url) else str(target.parent)
@@ -118,7 +118,7 @@ def rebase(
     counts = {name: change.count(one) for name, one in found.items()}
     if not any(counts.values()):
         seen = next((name for one in found.values() for name in one.partitions.files), None)
-        example = f"; one is {seen!r}" if seen is not None else ", for all fragments are in the file itself"
+        example = f"; one is {seen!r}" if seen is not None else ", since all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     with _written(target, handle, create=output is not None and not overwrite) as aside:
         # The very file whose references were judged, whatever its name leads to by now.
@@ -128,7 +128,7 @@ def rebase(
         if not is_url(given):
             shutil.copymode(os.path.realpath(given), aside)
         if not handle.is_unchanged():
-            raise TargetError(f"{given} was changed while it was copied; move its references again")
+            raise TargetError(f"{given} changed while it was copied; move its references again")
         _edit(aside, found, change)
     moved = sum(counts.values())
     return Report(
@@ -192,8 +192,8 @@ class _Change:
 
     def _not_there(self, name: str) -> OptionError:
         return OptionError(
-            f"the reference {name!r} would be one of a file behind a URL, in {self.base}, to this machine, which is "
-            "never read: move it to a URL, or choose an output on this machine"
+            f"the reference {name!r} in {self.base} would lead from a URL to this machine, which is never read: move "
+            "it to a URL, or choose an output on this machine"
         )
 
     def count(self, aggregation: Aggregation) -> int:

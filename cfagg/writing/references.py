@@ -1,4 +1,4 @@
-"""Names of files in an aggregation, as they are written from the place of another one."""
+"""Names of files in an aggregation, relative to the place of another."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def home_of(source: str, files: Iterable[str] = ()) -> str:
         return source.rpartition("/")[0]
     if not source:
         raise SourceError(
-            "the aggregation does not say which file it was read from, where its references start; open it with "
-            "cfagg.open_aggregation, or give it a 'source'"
+            "the aggregation does not say which file it was read from, to which its references are relative; open it "
+            "with cfagg.open_aggregation, or give it a 'source'"
         )
     path = str(absolute(source))
     home, real = os.path.dirname(path), os.path.dirname(os.path.realpath(path))  # noqa: PTH120

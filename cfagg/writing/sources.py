@@ -57,7 +57,7 @@ def content_of(
     content = copying.group(source.root)
     if copying.losses and not drop:
         raise LossError(
-            f"{source.path}: {len(copying.losses):,} of its attributes cannot be said in netCDF; on_loss='drop' "
+            f"{source.path}: {len(copying.losses):,} of its attributes cannot be expressed in netCDF; on_loss='drop' "
             "(--on-loss drop) leaves them out",
             copying.losses,
         )

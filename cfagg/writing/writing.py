@@ -104,14 +104,12 @@ def write(
     kind = kind_of(name, to, netcdf="CF-1.13")
     if kind == "zarr" or (kind == "icechunk" and _is_lazy(obj)):
         if relative_to is not None:
-            raise OptionError(
-                f"{name} is a Zarr store, which holds the values itself: relative_to= has no meaning there"
-            )
+            raise OptionError(f"{name} is a Zarr store, which holds the values itself: leave out relative_to=")
         given = [option for option, found in (("on_loss", on_loss != "error"), ("allow", paths(allow))) if found]
         if given:
             raise OptionError(
-                f"{name} is a Zarr store, which holds all values or none: {'= and '.join(given)}= "
-                f"{'has' if len(given) == 1 else 'have'} no meaning there; give allow= where the source is opened"
+                f"{name} is a Zarr store, which holds all values or none: leave out {'= and '.join(given)}=; give "
+                "allow= where the source is opened"
             )
         return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
@@ -196,10 +194,10 @@ def target_of(
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
     if base is not None and os.path.exists(base) and not os.path.isdir(base):  # noqa: PTH110, PTH112
-        raise OptionError(f"relative_to: {base} is not a directory; name the one at which references start")
+        raise OptionError(f"relative_to: {base} is not a directory; name the one to which references are relative")
     if isinstance(there, Url):
         if base is not None:
-            raise OptionError(f"{there} is a URL: relative_to= has no meaning there")
+            raise OptionError(f"{there} is a URL: leave out relative_to=")
         return Target(Path(there.place[1]), kind, cast("OnLoss", on_loss), None, overwrite, there)
     # Through a link, so that the file is replaced and not the link.
     return Target(Path(os.path.realpath(name)), kind, cast("OnLoss", on_loss), base, overwrite)
@@ -237,7 +235,7 @@ def _as_dataset(obj: Any) -> Any:
         return obj
     if isinstance(obj, xr.DataArray):
         if obj.name is None:
-            raise OptionError("the array has no name, which the variable needs: give it one with array.rename('tas')")
+            raise OptionError("the array has no name for the variable: give it one with array.rename('tas')")
         return obj.to_dataset()
     from cfagg.arrays.lazy import LazyArray
 

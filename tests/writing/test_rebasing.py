@@ -113,7 +113,7 @@ def test_dialects_that_are_not_written_are_refused(tmp_path):
     cfagg.convert(made, tmp_path / "b.nc", to="CFA-0.4")
     with netCDF4.Dataset(tmp_path / "b.nc", "a") as file:
         file.Conventions = "CF-1.6 CFA-0.3"
-    with pytest.raises(UnsupportedError, match=r"CFA-0.3, which is read and not written: convert the file first"):
+    with pytest.raises(UnsupportedError, match=r"CFA-0.3, which can be read but not written: convert the file first"):
         cfagg.rebase(tmp_path / "b.nc", "parts", "x")
 
 

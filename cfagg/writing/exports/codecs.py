@@ -1,4 +1,4 @@
-"""The filters of chunks in the words of Zarr: numcodecs in version 2, codecs in version 3."""
+"""The filters of chunks in the terms of Zarr: numcodecs in version 2, codecs in version 3."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def unshuffled(codecs: Sequence[Codec]) -> str | None:
     for at, (number, given) in enumerate(codecs):
         before = [n for n, _ in codecs[:at] if n != _SHUFFLE]
         if number == _SHUFFLE and given[0] > 1 and (set(before) - {_SUM} or len(before) * _SUM_BYTES % given[0]):
-            return f"its chunks were shuffled with what {named(before[-1])} added, which Zarr has no codec for"
+            return (
+                f"its chunks were shuffled together with bytes added by {named(before[-1])}, for which Zarr has no "
+                "codec"
+            )
     return None
 
 

@@ -148,7 +148,7 @@ def _held(
     nbytes = math.prod(reader.shape) * dtype.itemsize
     losses: tuple[Loss, ...] = ()
     if nbytes > most and means.on_loss != "materialise":
-        why = "no reference can say how they are stored"
+        why = "no reference can express how they are stored"
         losses = (Loss(path, None, "values", f"{nbytes:,} bytes of type {dtype.name}", why),)
     fill = fill_of(attributes, dtype, reader.label)
     unstored = fill if fill is not None or means.zarr_format == 2 else _zero(dtype)

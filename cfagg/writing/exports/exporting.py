@@ -1,4 +1,4 @@
-"""Exporting a source as references that other libraries read: what cannot be said is listed, and nothing is written."""
+"""Exporting a source as references that other libraries read, or nothing where losses are refused: those are listed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def export(
     parquet = to == "kerchunk" and name.lower().rstrip("/").endswith(_PARQUET)
     url = a_place(name, target_options, expected="name a file") if is_url(name) else None
     if url is not None and (to == "icechunk" or parquet):
-        raise OptionError(f"{url} is a URL, where only JSON is written: write a directory here, and copy that")
+        raise OptionError(
+            f"{url} is a URL, to which only JSON is written: write a directory on this machine, and copy it"
+        )
     check_output(name, url, directory=to == "icechunk" or parquet, overwrite=overwrite)
     if on_loss != "drop":
         found = (error for group in source.root.walk() for error in group.unreadable.values())
@@ -73,7 +75,9 @@ def export(
     arrays = [a for node in root.walk() for a in node.arrays]
     here = next((k.path for a in arrays for k in a.references.files if not is_url(k.path)), None)
     if isinstance(url, Url) and here is not None:
-        raise OptionError(f"{url} was not written: it would refer to {here}, a file of this machine; write it here")
+        raise OptionError(
+            f"{url} was not written: it would refer to {here}, a file of this machine; write it to this machine"
+        )
     if to == "icechunk":
         notes = write_directory(name, lambda folder: icechunk.write(root, folder))
         form = "Icechunk"
@@ -83,7 +87,7 @@ def export(
     else:
         notes, form = _file(name, url, overwrite, kerchunk.json_bytes(root)), "kerchunk JSON"
     for path in left:
-        why = "without what is lost its values would be other ones"
+        why = "without what is lost, its values would differ"
         losses += (Loss(path, None, "the variable", "it is left out", why),)
     unreadable = tuple(
         Loss(f"{g.path.strip('/')}/{n}".lstrip("/"), None, "the variable", "it is left out", error.message)
@@ -138,7 +142,9 @@ def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...]
     if refused:
         count = len(refused)
         things = f"{count:,} thing{'s'[: count != 1]}"
-        raise LossError(f"{name} was not written: {means.name} cannot say {things} of the source; {remedy}", refused)
+        raise LossError(
+            f"{name} was not written: {means.name} cannot express {things} of the source; {remedy}", refused
+        )
     return root, (), ()
 
 

@@ -42,7 +42,7 @@ def write(root: Node, folder: Path) -> tuple[str, ...]:
         return _write(root, folder)
     except icechunk.IcechunkError as error:
         said = str(error).partition("\n")[0]
-        raise TargetError(f"{public_name(folder)} cannot be written, Icechunk says: {said}") from error
+        raise TargetError(f"{public_name(folder)} cannot be written; Icechunk reports: {said}") from error
 
 
 def _write(root: Node, folder: Path) -> tuple[str, ...]:

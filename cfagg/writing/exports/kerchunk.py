@@ -51,7 +51,7 @@ _COMPRESSORS = ("zlib", "zstd", "blosc", "bz2")
 #: Bytes of values of one array that are written inside in place of references.
 INLINE = 1 << 20
 
-NOTE = "kerchunk's references do not tell whether a file has been changed since they were made"
+NOTE = "kerchunk's references do not show whether a file has changed since they were written"
 
 
 def documents(root: Node) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _name(place: str) -> str:
     except UnicodeEncodeError as error:
         raise UnsupportedError(f"{place!r} cannot be referred to: its name is not UTF-8; rename the file") from error
     if "{{" in place:
-        raise UnsupportedError(f"{place!r} cannot be referred to: readers take '{{{{' for a template; rename the file")
+        raise UnsupportedError(f"{place!r} cannot be referred to: readers take '{{{{' as a template; rename the file")
     return str(place) if isinstance(place, Url) or is_url(place) else f"file://{place}"
 
 

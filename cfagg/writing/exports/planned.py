@@ -1,4 +1,4 @@
-"""Arrays as targets hold them: references to chunks in other files, and chunks that are written."""
+"""Arrays as exports write them: references to chunks in other files, and chunks that are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an aggregation to one array of references: which partitions these can express, and what keeps others out."""
+"""From an aggregation to one array of references: which partitions it can express, and why not others."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _gridded(
             written.append(cell[~there])
     for i in rows.absent:
         if fill is None and aggregation.dtype.kind != "f":
-            rows.lost[i] = ("missing partition", "no missing value is declared", "none can stand for what is not there")
+            rows.lost[i] = ("missing partition", "no missing value is declared", "no value can mark what is missing")
         elif unstored is None or not _equal(np.nan if fill is None else fill, unstored, dtype):
             rows.free.append(i)
     losses = [Loss(path, indices[i], *lost) for i, lost in sorted(rows.lost.items())]

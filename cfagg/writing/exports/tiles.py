@@ -1,4 +1,4 @@
-"""Where the values of one fragment stand, so that chunks of an array can be cut out of them."""
+"""Where the values of one fragment are stored, so that chunks of an array can be cut from them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def tiles_of(stored: StoredVariable, context: Context) -> Tiles | str:
     """Return where the values of a variable stand, or why nothing can refer to them."""
     storage, shape = stored.storage, stored.header.shape
     if isinstance(storage, Library):
-        return "only the netCDF library knows where its values stand"
+        return "only the netCDF library knows where its values are stored"
     try:
         checked = check(stored, context)
         if isinstance(storage, Chunked):
@@ -97,9 +97,9 @@ def tiles_of(stored: StoredVariable, context: Context) -> Tiles | str:
     if isinstance(storage, Contiguous):
         return _contiguous(stored, storage, shape, codecs)
     if storage.encoding.decode is not None:
-        return "its values are packed in a way that Zarr has no codec for"
+        return "its values are packed in a way for which Zarr has no codec"
     if (unknown := untold(codecs)) is not None:
-        return f"its chunks passed the filter {unknown}, which Zarr has no codec for"
+        return f"its chunks passed the filter {unknown}, for which Zarr has no codec"
     if (unlike := unshuffled(codecs)) is not None:
         return unlike
     if storage.mask.any():

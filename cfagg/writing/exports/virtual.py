@@ -42,7 +42,7 @@ def places_of(paths: Iterable[str]) -> list[str]:
             continue
         if _scheme(path) not in ("s3", "http", "https"):
             raise UnsupportedError(
-                f"{path}: virtual chunks of Icechunk are written of files in S3, on web servers and on this machine; "
+                f"{path}: virtual chunks of Icechunk can refer to files in S3, on web servers and on this machine; "
                 "export to kerchunk instead"
             )
         home = path.beside(path.rpartition("/")[0] + "/")
@@ -114,8 +114,8 @@ def state_of(key: FileKey) -> dict[str, Any]:
         return {"last_updated_at_checksum": parsedate_to_datetime(tag)}
     except ValueError:
         raise SourceError(
-            f"{key.path} cannot be referred to: its server does not say when it was changed last, so that a change "
-            "would not be noticed; export to kerchunk instead, or copy the file to this machine"
+            f"{key.path} cannot be referred to: its server gives no time of its last change, so changes would go "
+            "unnoticed; export to kerchunk instead, or copy the file to this machine"
         ) from None
 
 

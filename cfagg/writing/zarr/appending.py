@@ -1,4 +1,4 @@
-"""Appending to a Zarr store: chunks first, then the document of each array, and last the one that publishes all.
+"""Appending to a Zarr store: chunks first, then the document of each array, and last the one that publishes everything.
 
 The state of a store is what the consolidated metadata at its root say.  Until they are replaced, by one rename or one
 put, readers through the group see the store as it was: new chunks are beyond the end of what they know, and the last
@@ -143,7 +143,7 @@ def _check_is_store(place: Place, group: str) -> None:
     names = ("zarr.json", ".zgroup", ".zarray")
     if is_repository(place.store):
         raise UnsupportedError(
-            f"{place.store} is an Icechunk repository, to which nothing is appended here; append to it in a session of "
+            f"{place.store} is an Icechunk repository, to which cfagg does not append; append in a session of "
             "Icechunk, with xarray"
         )
     if not any(place.read(f"{folder}{name}") for folder in {"", f"{group.strip('/')}/".lstrip("/")} for name in names):
@@ -164,7 +164,7 @@ def _growing(state: GroupState, dim: str) -> dict[str, Node]:
     others = [node.path for node in below(state) if dim in node.dims]
     if others:
         raise UnsupportedError(
-            f"{store}: {', '.join(map(repr, others[:5]))} in groups below have the dimension {dim!r} too; a call "
+            f"{store}: {', '.join(map(repr, others[:5]))} in groups below have the dimension {dim!r} too; each call "
             "appends to one group, and these would be left behind"
         )
     return found
@@ -182,7 +182,7 @@ def _refuse_losses(place: Place, losses: tuple[Loss, ...], on_loss: str) -> None
     if losses and on_loss == "error":
         things = f"{len(losses)} thing{'s'[: len(losses) > 1]}"
         raise LossError(
-            f"nothing was appended to {place.store}, which has no place for {things} of what is appended; leave them "
+            f"nothing was appended to {place.store}, which has no place for {things} of the appended data; leave them "
             "out, or pass on_loss='drop' (--on-loss drop)",
             losses,
         )
@@ -191,9 +191,9 @@ def _refuse_losses(place: Place, losses: tuple[Loss, ...], on_loss: str) -> None
 def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
     notes = []
     if recovered:
-        notes.append("what an earlier run was killed over was taken back first")
+        notes.append("what a killed run had begun was undone first")
     if state.made:
-        notes.append("the store has consolidated metadata now, by which whole appends are published")
+        notes.append("the store now has consolidated metadata, which publish whole appends")
     return tuple(notes)
 
 
@@ -210,14 +210,16 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
         if a < former and b > former - 2 * max(b - a, 1):
             if end.decoder is None:
                 raise UnsupportedError(
-                    f"{end.store}: array {end.path!r} has codecs that are not decoded here, so that the order of "
-                    f"{dim!r} is not known; pass any_order=True (--any-order)"
+                    f"{end.store}: array {end.path!r} has codecs that cfagg does not decode, so the order of {dim!r} "
+                    "is unknown; pass any_order=True (--any-order)"
                 )
             last += ZarrReader(end).filled((index,))[: former - a].tolist()
     last = last[-2:]
     values = [*last, *new.tolist()]
     if any(v != v for v in values):  # noqa: PLR0124 - NaN
-        raise ConformError(f"{end.store}: coordinate {dim!r} has missing values; pass any_order=True to append them")
+        raise ConformError(
+            f"{end.store}: coordinate {dim!r} has missing values; pass any_order=True (--any-order) to append them"
+        )
     steps = np.sign(np.diff(np.array(values, dtype=new.dtype).astype("O")))
     is_down = bool(len(steps)) and steps[0] < 0 and (len(last) != 1 or len(new) > 1)
     wrong = [k for k, s in enumerate(steps) if s != (-1 if is_down else 1)]
@@ -226,7 +228,7 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
         raise ConformError(
             f"{end.store}: coordinate {dim!r} would go from {values[k]} to {values[k + 1]} "
             f"{'within the appended data' if k >= len(last) else 'where the appended data begin'}, but it "
-            f"{'decreases' if is_down else 'increases'}: they overlap what is there, or are out of order; pass "
+            f"{'decreases' if is_down else 'increases'}: they overlap the existing ones, or are out of order; pass "
             "any_order=True (--any-order) to append them as they are"
         )
 

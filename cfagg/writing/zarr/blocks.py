@@ -1,4 +1,4 @@
-"""Arrays of Dask as they are, in a new Zarr store: each block is a chunk, also where nobody knows its length before.
+"""Arrays of Dask in a new Zarr store: each block becomes a chunk, even where its length is not known beforehand.
 
 Blocks of unknown lengths are what filters and groups leave.  Each task encodes its block and writes it under a name
 that holds its number and its checksum; the tasks return lengths alone.  When all are there, empty blocks leave no
@@ -179,7 +179,7 @@ class _Plan:
     def of(cls, name: str, given: Blocks, codec: Codec) -> _Plan:
         array, dims = given.array, given.dims
         if dims is not None and (len(dims) != array.ndim or len(set(dims)) != len(dims)):
-            raise OptionError(f"variable {name!r} has {array.ndim} dimensions, and their names are {dims}")
+            raise OptionError(f"variable {name!r} has {array.ndim} dimensions, but their names are {dims}")
         dtype = np.dtype(array.dtype)
         if dtype.kind in "Mm":
             raise UnsupportedError(
@@ -241,16 +241,15 @@ class _Plan:
                 k = int(odd[0])
                 raise ConformError(
                     f"variable {self.name!r}: blocks {k} along dimension {self._dim(d)} have from {low[k]:,} to "
-                    f"{high[k]:,} elements there, and blocks beside each other need as many: this is no array; select "
-                    "whole rows or columns"
+                    f"{high[k]:,} elements, but neighbouring blocks need equally many; select whole rows or columns"
                 )
             said = self.array.chunks[d]
             wrong = [k for k, n in enumerate(said) if not math.isnan(n) and n != low[k]]
             if wrong:
                 k = wrong[0]
                 raise ConformError(
-                    f"variable {self.name!r}: block {k} along dimension {self._dim(d)} has {low[k]:,} elements, and "
-                    f"Dask says {said[k]:,}; correct the chunks that the function which made it was told"
+                    f"variable {self.name!r}: block {k} along dimension {self._dim(d)} has {low[k]:,} elements, but "
+                    f"Dask says {said[k]:,}; correct the chunks given to the function that made it"
                 )
             found.append(low.tolist())
         return found
@@ -314,7 +313,7 @@ def _write(
     shape = values.shape
     if len(shape) != len(index):
         raise ConformError(
-            f"{where} has {len(shape)} dimensions, and Dask says {len(index)}; correct the function that made it"
+            f"{where} has {len(shape)} dimensions, but Dask says {len(index)}; correct the function that made it"
         )
     row = np.zeros((1,) * len(shape) + (len(shape) + 2,), np.int64)
     row[..., : len(shape)] = shape
@@ -345,12 +344,12 @@ def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:
         values = values.astype(object)
     elif not np.can_cast(values.dtype, dtype, "equiv" if values.size else "unsafe"):
         raise ConformError(
-            f"{where} is of type {values.dtype}, and Dask says {dtype}; tell Dask the type, or convert with astype"
+            f"{where} is of type {values.dtype}, but Dask says {dtype}; give Dask the type, or convert with astype"
         )
     if values.nbytes > limits.MAX_CHUNK:
         raise LimitError(
             f"{where} has {values.nbytes:,} bytes, more than the {limits.MAX_CHUNK:,} of a chunk; make smaller blocks "
-            "before they are selected from"
+            "before selecting from them"
         )
     return values.astype(dtype, copy=False)
 

@@ -1,4 +1,4 @@
-"""Writing the chunks of an array that is put together of others: what fits is copied as it is, all else encoded."""
+"""Writing the chunks of an array joined from others: matching chunks are copied unchanged, all others encoded."""
 
 from __future__ import annotations
 

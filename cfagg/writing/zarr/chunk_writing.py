@@ -1,4 +1,4 @@
-"""Writing the chunks of what an array grows by: whole objects, the last former one with what it held."""
+"""Writing the chunks by which an array grows: whole objects, the former last one with what it held."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def check_growth(growth: Growth) -> Encoder:
         nbytes = math.prod(shape) * tail.dtype.itemsize
         if nbytes > limits.MAX_CHUNK:
             raise LimitError(
-                f"{tail.store}: array {tail.path!r} would have a chunk of {nbytes:,} bytes, at most "
-                f"{limits.MAX_CHUNK:,} are read; append in several parts"
+                f"{tail.store}: array {tail.path!r} would have a chunk of {nbytes:,} bytes, expected at most "
+                f"{limits.MAX_CHUNK:,}; append in several parts"
             )
     if math.prod(counts[: tail.axis] + counts[tail.axis + 1 :]) * len(growth.objects) > limits.MAX_PARTITIONS:
         raise LimitError(f"{tail.store}: array {tail.path!r} would have more than {limits.MAX_PARTITIONS:,} new chunks")
@@ -162,7 +162,7 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
             parts.append(slab.encode.encode(whole))
     made = shard_bytes(tail, parts)
     if made is None:
-        raise TargetError(f"{tail.store}/{key} would hold nothing, expected what is appended; nothing was published")
+        raise TargetError(f"{tail.store}/{key} would be empty, expected the appended data; nothing was published")
     return made
 
 
@@ -179,7 +179,7 @@ def _check_decoded(tail: Tail) -> None:
     """Refuse an array whose last chunk is not full and cannot be decoded."""
     if tail.decoder is None:
         raise UnsupportedError(
-            f"{tail.store}: array {tail.path!r} has codecs that are not decoded here, and its last chunk is not full; "
+            f"{tail.store}: array {tail.path!r} has codecs that cfagg does not decode, and its last chunk is not full; "
             "convert the store first"
         )
 
@@ -195,7 +195,9 @@ def _shards(tail: Tail) -> Shards:
         dtype = np.dtype("u1")
     shards = find_shards(document, dtype)
     if shards is None:
-        raise UnsupportedError(f"{tail.store}: array {tail.path!r} has shards that are not read here; convert it first")
+        raise UnsupportedError(
+            f"{tail.store}: array {tail.path!r} has shards that cfagg does not read; convert it first"
+        )
     return shards
 
 

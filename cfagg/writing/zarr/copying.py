@@ -1,4 +1,4 @@
-"""A lazy array as a Zarr store: stored chunks are copied byte for byte where the new array may take them as they are.
+"""A lazy array as a Zarr store: stored chunks are copied byte for byte where the new array can use them.
 
 It may where type, codecs and place in the grid agree: a chunk comes to stand in a cell of the very lengths that it
 has.  All others are read and encoded, among them a partial last chunk that comes to stand inside, which may not
@@ -84,7 +84,7 @@ def refer_lazy(
     within = next((s for s in sorted(stores) if os.path.commonpath([s, home]) == home), None)
     if within is not None:
         raise TargetError(
-            f"{within} would be referred to, and lies in {home}, which is replaced; choose another target"
+            f"{within} would be referred to, but lies in {home}, which is replaced; choose another target"
         )
     stores |= {os.path.realpath(place) for a in arrays for place in a.allow if not is_url(place)}
     made, notes = write_repository(

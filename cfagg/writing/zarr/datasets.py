@@ -1,4 +1,4 @@
-"""A dataset of xarray as a Zarr store: each dask chunk becomes a chunk, also where their lengths differ."""
+"""A dataset of xarray as a Zarr store: each dask chunk becomes a chunk, even where their lengths differ."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _put(values: npt.NDArray[Any], keys: Keys, made: ZarrArray, index: tuple[int
     stored = np.dtype(object) if made.dtype.kind == "O" else made.dtype
     if not np.can_cast(values.dtype, stored, "equiv"):
         raise ConformError(
-            f"variable {made.path!r}, chunk {index}: values are of type {values.dtype}, and {stored} was said; tell "
+            f"variable {made.path!r}, chunk {index}: values are of type {values.dtype}, but Dask says {stored}; give "
             "Dask the type, or convert with astype"
         )
     data = encoder(made).encode(padded(values, made.grid.whole(index), made.fill_value))

@@ -1,4 +1,4 @@
-"""The documents of a new store of arrays: what each will be, and the array itself before it is there."""
+"""The documents of a new store of arrays: what each will be, and the array itself before it exists."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def described(
 ) -> dict[str, Any]:
     """Return the ``zarr.json`` of an array; in its form, or else compressed as cfagg does it."""
     if name in DOCUMENTS or name.startswith("__"):
-        raise UnsupportedError(f"variable {name!r} has a name that Zarr keeps for itself; rename it")
+        raise UnsupportedError(f"variable {name!r} has a name that Zarr reserves; rename it")
     declared = fill_of(attributes, dtype, f"variable {name!r}")
     fill = declared
     if fill is None:

@@ -1,4 +1,4 @@
-"""How chunks of an array are stored, in the words of Zarr v3: two arrays alike in this may share stored chunks.
+"""How chunks of an array are stored, in the terms of Zarr v3: two arrays alike in this may share stored chunks.
 
 What only matters to whoever packs (levels, block sizes) is no part of it: unpacking needs not know.
 """

@@ -98,13 +98,11 @@ def _array(given: Any, where: str) -> Any:
     try:
         return np.asarray(given)
     except ValueError as error:
-        raise ConformError(f"{where} is no array: {error}; give one, or (dims, array)") from error
+        raise ConformError(f"{where} is not an array: {error}; give one, or (dims, array)") from error
 
 
 def _unmasked(given: Any, where: str) -> Any:
     """Return a masked array as reals, NaN where it is masked."""
     if given.dtype.kind not in "biuf" or (given.dtype.itemsize == 8 and (np.abs(given.compressed()) >= 2**53).any()):
-        raise OptionError(
-            f"{where}: a masked array of {given.dtype}, which is not expressed with NaN; give a DataArray"
-        )
+        raise OptionError(f"{where}: a masked array of {given.dtype}, which has no NaN; give a DataArray")
     return given.astype("f8" if given.dtype.itemsize > 2 or given.dtype.kind == "f" else "f4").filled(np.nan)

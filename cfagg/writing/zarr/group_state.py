@@ -136,8 +136,8 @@ class GroupState:
                 raise SourceError(f"{self.place.store} has no {key}, which its consolidated metadata list")
             if parse(one[0], f"{self.place.store}/{key}") != node.document:
                 raise TargetError(
-                    f"{self.place.store}: array {node.path!r} is not as the consolidated metadata say (shape "
-                    f"{list(node.shape)}): it was written by other software since; consolidate them again with "
+                    f"{self.place.store}: array {node.path!r} differs from the consolidated metadata (shape "
+                    f"{list(node.shape)}): other software has written it since; consolidate them again with "
                     "zarr.consolidate_metadata, or write the array again"
                 )
             own[node.name] = one
@@ -175,7 +175,7 @@ def _load_v3(
         document = parse(found[0], f"{place.store}/{key}")
         if document.get("node_type") != "group":
             if path != group:
-                raise SourceError(f"{place.store}: {path!r} is no group")
+                raise SourceError(f"{place.store}: {path!r} is not a group")
             node = Node(group, {"zarr.json": document})
             return GroupState(place, group.rpartition("/")[0], 3, {}, {node.name: node}, ())
         if path == group:
@@ -222,8 +222,8 @@ def _load_v2(place: Place, group: str, paths: list[str]) -> GroupState:
             nodes[path.rpartition("/")[2]] = Node(f"{levels[0].path}/{path}".lstrip("/"), documents)
     if any(str(name).lower().startswith("_nczarr") for name in [*attributes, *(_names(nodes))]):
         raise UnsupportedError(
-            f"{place.store} is an NCZarr store, whose own metadata repeat sizes, so that it does not grow; convert it "
-            "to Zarr with cfagg.convert (cfagg convert) and append there"
+            f"{place.store} is an NCZarr store, whose own metadata repeat sizes, so it cannot grow; convert it to Zarr "
+            "with cfagg.convert (cfagg convert) and append there"
         )
     return GroupState(place, group, 2, attributes, nodes, tuple(levels))
 
@@ -306,7 +306,7 @@ def take_back(place: Place, claim: Claim) -> bool:
         above = str(intent.get("level", ""))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TargetError(
-            f"{place.store}/.cfagg-append holds a record that is damaged; compare the shapes of the arrays with the "
+            f"{place.store}/.cfagg-append holds a damaged record; compare the shapes of the arrays with the "
             "consolidated metadata, then remove it"
         ) from error
     found = place.read(key)
@@ -349,7 +349,7 @@ def _tells(place: Place, key: str, text: bytes, level: str, grown: list[tuple[st
 def _keys(objects: Any) -> list[str]:
     """Return the keys of objects, which were recorded as prefix, separator and ranges of indices."""
     if sum(math.prod(b - a for a, b in ranges) for _, _, ranges in objects) > limits.MAX_PARTITIONS:
-        raise TargetError("what a killed writer has recorded names more objects than a store may have; remove it")
+        raise TargetError("the record of a killed writer names more objects than a store may have; remove it")
     return [
         f"{prefix}{separator.join(map(str, at))}"
         for prefix, separator, ranges in objects

@@ -145,5 +145,5 @@ def _check_shards(document: Mapping[str, Any], axis: int, rest: int, where: str)
     length = inner[axis] if isinstance(inner, list) and len(inner) > axis and type(inner[axis]) is int else 1
     if rest > 0 and length > 0 and rest % length:
         raise UnsupportedError(
-            f"{where} has shards of any length, of chunks of {length}; append a multiple of {length}, found {rest}"
+            f"{where} has shards of varying length in chunks of {length}; append a multiple of {length}, found {rest}"
         )

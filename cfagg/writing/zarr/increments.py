@@ -60,13 +60,13 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
     if missing:
         raise OptionError(
             f"{store}: {', '.join(map(repr, missing))} {'grow' if len(missing) > 1 else 'grows'} along {dim!r} too, "
-            "and what is appended has no such variable; all variables along a dimension are appended in one call"
+            "but the appended data lack them; append all variables along a dimension in one call"
         )
     if dim not in dataset.sizes:
         why = f"its dimensions are {', '.join(map(repr, dataset.sizes)) or 'none'}"
         if dim in dataset.variables:
-            why = f"{dim!r} is one value there: give it the dimension by expand_dims({dim!r})"
-        raise OptionError(f"what is appended has no dimension {dim!r}; {why}")
+            why = f"{dim!r} is a single value there: give it the dimension with expand_dims({dim!r})"
+        raise OptionError(f"the appended data have no dimension {dim!r}; {why}")
     count = int(dataset.sizes[dim])
     losses: list[Loss] = []
     values = {}
@@ -188,7 +188,7 @@ def _check_equal(
     """Refuse a variable that does not grow and has other values than the store."""
     where = f"{state.place.store}: variable {node.name!r}"
     if dim in variable.dims:
-        raise ConformError(f"{where} has the dimension {dim!r} in what is appended, and not in the store")
+        raise ConformError(f"{where} has the dimension {dim!r} in the appended data, but not in the store")
     if tuple(variable.dims) != node.dims or tuple(variable.shape) != node.shape:
         raise ConformError(
             f"{where} has dimensions {dict(zip(variable.dims, variable.shape, strict=True))}, expected "
@@ -208,7 +208,7 @@ def _check_equal(
         try:
             converted = storing(source, is_stored, target, where)(np.asarray(variable.values))
         except ConformError as error:
-            raise ConformError(f"{where} does not grow, and has other values than the store") from error
+            raise ConformError(f"{where} does not grow, but has other values than the store") from error
         there = np.empty(array.shape, array.dtype)
         ZarrReader(array).read((slice(None),) * array.ndim, there)
         equal = there == converted
@@ -216,7 +216,9 @@ def _check_equal(
             equal |= np.isnan(there) & np.isnan(converted)
         same = bool(np.all(equal))
     if not same:
-        raise ConformError(f"{where} does not grow, and has other values than the store; append what has the same")
+        raise ConformError(
+            f"{where} does not grow, but has other values than the store; append data with the same values"
+        )
 
 
 def _array(node: Node, state: GroupState) -> Any:

@@ -1,4 +1,4 @@
-"""A store in a directory of this machine that is written to: under a lock that dies with its process."""
+"""Writing to a store in a directory of this machine, under a lock that dies with its process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class LocalPlace:
             return None
         data, status = found
         if len(data) > MAX_OBJECT:
-            raise LimitError(f"{path} has {status.st_size:,} bytes, read up to {MAX_OBJECT:,}")
+            raise LimitError(f"{path} has {status.st_size:,} bytes; at most {MAX_OBJECT:,} are read")
         return data, _tag(status)
 
     known = read
@@ -108,8 +108,8 @@ class LocalPlace:
         path = self._path(key)
         if not folder.is_dir():
             raise TargetError(
-                f"{path}: a Dask worker does not find {folder}, or the run has ended; workers need the file system of "
-                "the target by the same path"
+                f"{path}: a Dask worker does not find {folder}, or the run has ended; workers must reach the target's "
+                "file system by the same path"
             )
         with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
@@ -158,7 +158,7 @@ class LocalPlace:
         except FileNotFoundError:
             now = None
         if now != tag:
-            raise TargetError(f"{path} was written by somebody else meanwhile; it was left as it is; run again")
+            raise TargetError(f"{path} was meanwhile written by another process and left as it is; run again")
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove files, and what is left of them where they were not whole yet."""

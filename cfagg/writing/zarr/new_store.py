@@ -1,4 +1,4 @@
-"""A new Zarr store at a path or URL: chunks first, documents last, and nothing there that is not complete.
+"""A new Zarr store at a path or URL: chunks first, documents last, and never an incomplete one.
 
 On this machine it is built beside its place, which it takes by a rename; in an object store its objects are written
 where they stay, and there is no store before the root's documents.
@@ -142,7 +142,7 @@ class LocalKeys:
 def _make_folder(path: str, home: str) -> None:
     """Make a directory and those above it within `home` that are not there, with no look before at what is."""
     if len(path) <= len(home):
-        raise FileNotFoundError(errno.ENOENT, "the store is not written any more", home)
+        raise FileNotFoundError(errno.ENOENT, "the store is no longer being written", home)
     try:
         os.mkdir(path)  # noqa: PTH102
     except FileExistsError:
@@ -211,7 +211,7 @@ def _all(read: Callable[[int, int], bytes], size: int, path: str) -> bytes:
         except OSError as error:
             raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
         if not parts[-1]:
-            raise StaleError(f"{path} was cut while it was copied; run again")
+            raise StaleError(f"{path} was truncated while it was copied; run again")
         at += len(parts[-1])
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -248,7 +248,7 @@ def _check_state(fd: int, status: os.stat_result, path: str) -> None:
 
 
 #: What is said where a killed run is begun anew.
-_ANEW = "what an earlier run was killed over was removed, and all of it was done anew"
+_ANEW = "what a killed run had begun was removed, and everything was done again"
 
 
 class NewPlace:

@@ -1,4 +1,4 @@
-"""A store of objects that is written to: one writer at a time, by puts that the server makes under a condition.
+"""Writing to a store of objects: one writer at a time, by conditional puts.
 
 The writer's claim is an object that it makes only where there is none, and renews.  A claim that is not renewed, or
 whose process is gone from this machine, is taken over.  A writer that was only slow finds then that it comes too late:
@@ -73,7 +73,7 @@ class ObjectPlace:
         if found is None:
             return None
         if found.size > MAX_OBJECT:
-            raise LimitError(f"{self.objects.path}/{key} has {found.size:,} bytes, read up to {MAX_OBJECT:,}")
+            raise LimitError(f"{self.objects.path}/{key} has {found.size:,} bytes; at most {MAX_OBJECT:,} are read")
         return found.body, (found.tag or "").strip('"')
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
@@ -181,11 +181,11 @@ class ObjectPlace:
             return
         held = self.objects.read(CLAIM)
         if held is None or content_of(held).get("holder") != self._holder:
-            raise TargetError(f"{self.objects.path} was taken over by another process; nothing of this was published")
+            raise TargetError(f"{self.objects.path} was taken over by another process; nothing was published")
 
     def _others(self, key: str) -> TargetError:
         return TargetError(
-            f"{self.objects.path}/{key} was written by somebody else meanwhile; it was left as it is; run again"
+            f"{self.objects.path}/{key} was meanwhile written by another process and left as it is; run again"
         )
 
 
@@ -299,7 +299,7 @@ class _ObjectClaim:
             self._tag = self.objects.put(CLAIM, self._text(**more), match=self._tag)
             self._written = begun
         except TargetExistsError as error:
-            said = f"{self.objects.path} was taken over by another process; nothing of this was published"
+            said = f"{self.objects.path} was taken over by another process; nothing was published"
             raise TargetError(said) from error
 
     def _text(self, **more: Any) -> bytes:

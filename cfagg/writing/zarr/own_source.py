@@ -1,4 +1,4 @@
-"""Refusing to replace a store in an object store by what is read from it: there the old store is removed first."""
+"""Refusing to replace a store in an object store with data read from it: there, the old store is removed first."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bo
     for text, parts in found.items():
         if (len(parts) > 1 and _overlap(parts, [bucket, *key])) or (is_apart and _overlap(parts, key)):
             raise TargetError(
-                f"{name} would be replaced, and what is written is read from there, as it names {redacted(text)}; in "
-                "an object store the old store is removed first, so choose another target"
+                f"{name} would be replaced by data that are read from it, as they name {redacted(text)}; an object "
+                "store removes the old store first, so choose another target"
             )
 
 
@@ -118,7 +118,7 @@ def _texts(given: Iterable[Any]) -> set[str]:
             Scanner(io.BytesIO(), protocol=pickle.HIGHEST_PROTOCOL).dump(one)
         except Exception as error:
             raise TargetError(
-                f"what is written cannot be looked into for whether it is read from the store that would be replaced "
+                "whether the data are read from the store that they would replace cannot be found out "
                 f"({type(error).__name__}); choose another target"
             ) from error
     return names.found

@@ -1,4 +1,4 @@
-"""The place of a Zarr store that is there and is written to: bytes by key, one writer at a time.
+"""Writing to an existing Zarr store: bytes by key, one writer at a time.
 
 Chunks are put first and documents swapped last, so that whoever reads the store meanwhile sees it as it was.
 """
@@ -109,13 +109,13 @@ def place_of(store: str | os.PathLike[str], storage_options: Mapping[str, Any] |
 
         return ObjectPlace(name, ObjectStore(name, name.options.given))
     if a_mapping(storage_options, "storage_options", "a mapping of options"):
-        raise OptionError(f"storage_options: {name} is a directory of this machine, which takes none")
+        raise OptionError(f"storage_options= does not apply to {name}, a directory of this machine; leave it out")
     root = os.path.realpath(name)
     if not os.path.isdir(root):  # noqa: PTH112
         with refusals_of(name):
             try:
                 os.lstat(name)
             except (FileNotFoundError, NotADirectoryError):
-                raise SourceNotFoundError(f"{name} is not there; name a Zarr store") from None
-        raise SourceError(f"{name} is not a directory; name a Zarr store that is there")
+                raise SourceNotFoundError(f"{name} does not exist; name a Zarr store") from None
+        raise SourceError(f"{name} is not a directory; name an existing Zarr store")
     return LocalPlace(root)

@@ -1,4 +1,4 @@
-"""Rows of different lengths in a new store, with edges of chunks between rows: no row needs two of them."""
+"""Rows of different lengths in a new store, with chunk edges between rows, so that no row needs two chunks."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _key(first: int, name: str, k: int, *_: Any) -> str:
 def _check_labels(labels: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, values in labels.items():
         if name in PARTS:
-            raise OptionError(f"labels: {name!r} cannot be the name of one; give it another")
+            raise OptionError(f"labels: {name!r} cannot be the name of a label; rename it")
         if values.ndim != 1 or values.dtype.kind not in "biufSUOT":
             raise OptionError(
                 f"labels: {name!r} has {values.ndim} dimensions and type {values.dtype}; expected one number or text "

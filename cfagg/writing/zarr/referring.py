@@ -104,7 +104,7 @@ def write_repository(
             made.append(_write(folder, documents, stores, fill))
         except icechunk.IcechunkError as error:
             said = str(error).partition("\n")[0]
-            raise TargetError(f"Icechunk says: {said}") from error
+            raise TargetError(f"Icechunk reports: {said}") from error
         return ()
 
     write_directory(target, write)

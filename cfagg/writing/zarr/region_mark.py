@@ -1,4 +1,4 @@
-"""The mark of a run that lets workers write into a part of a store of objects: what is late finds it gone.
+"""The mark of a run that lets workers write into a part of a store of objects: late ones find it gone.
 
 Each run has a mark of its own, so that several write other parts at the same time.  Whoever writes into a part first
 removes the marks of runs that are gone; a worker of such a run replaces nothing then that was written since.

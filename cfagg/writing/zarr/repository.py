@@ -1,4 +1,4 @@
-"""Where an Icechunk repository is or is to be, on this machine or in S3: what every writer of one asks and does."""
+"""The place of an Icechunk repository, on this machine or in S3, and what its writers share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Place:
         if isinstance(self.where, Url) and encryption(str(self)):
             raise TargetError(
                 f"{self} is not written: the environment asks for encryption (AWS_SERVER_SIDE_ENCRYPTION or "
-                "AWS_SSE_…), for which Icechunk's library does not ask; make it the default of the bucket and unset it"
+                "AWS_SSE_…), which Icechunk's library does not request; make it the default of the bucket and unset it"
             )
         return storage_of(self.where if isinstance(self.where, Url) else str(self.where))
 
@@ -74,7 +74,9 @@ class Place:
             if not isinstance(error, _library().IcechunkError):
                 raise
             answer = said(error, str(self) if isinstance(self.where, Path) else self.where)
-            raise TargetError(f"{self} was not written, its branch is as it was; Icechunk says: {answer}") from error
+            raise TargetError(
+                f"{self} was not written, and its branch is unchanged; Icechunk reports: {answer}"
+            ) from error
 
     def sync(self) -> None:
         """Force to disk what is in a directory; servers keep what they have confirmed."""

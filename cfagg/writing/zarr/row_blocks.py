@@ -104,7 +104,7 @@ def rows_or_pieces(rows: Any, what: str = "rows") -> tuple[Iterable[Any], list[A
     for n, piece in enumerate(pieces):
         if not _is_lazy(piece):
             kind = type(piece).__name__
-            raise OptionError(f"{what}: number {n} is of type {kind}, and those before are {_LATER}; give one kind")
+            raise OptionError(f"{what}: number {n} is of type {kind}, but those before are {_LATER}; give one kind")
     return (), pieces
 
 
@@ -121,7 +121,7 @@ def blocks_of_rows(rows: Iterable[Any], what: str = "rows") -> Iterator[Block]:
     for number, given in enumerate(rows):
         where = f"{what}: block {number}"
         if _is_lazy(given):
-            raise OptionError(f"{where} is {_LATER}, and those before are not; give one kind")
+            raise OptionError(f"{where} is {_LATER}, but those before are not; give one kind")
         if hasattr(given, "tocsr") and len(given.shape) != 2:
             raise OptionError(f"{where} has {len(given.shape)} dimensions; expected a matrix of rows and columns")
         matrix = given.tocsr() if hasattr(given, "tocsr") else None
@@ -145,11 +145,11 @@ def an_array(given: Any, where: str) -> npt.NDArray[Any]:
     if _is_of_dask(given):
         given = given.compute()  # as np.asarray does, which forgets masks
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        raise ConformError(f"{where} are masked, which chunks are not; leave these out, or fill them")
+        raise ConformError(f"{where} are masked, but chunks have no mask; fill them or leave them out")
     try:
         return np.asarray(given)
     except ValueError as error:
-        raise ConformError(f"{where} are no array: {error}") from error
+        raise ConformError(f"{where} are not an array: {error}") from error
 
 
 def _checked(data: npt.NDArray[Any], indices: npt.NDArray[Any] | None, indptr: npt.NDArray[Any], where: str) -> Int64:
@@ -184,7 +184,7 @@ def put_block(block: Block, known: Known, keys: Keys, key: Callable[..., str], t
 
 def put_piece(piece: Any, number: int, keys: Keys, size: int) -> list[Known]:
     """Write the blocks of a piece that a function or Dask computes, aside, and return what is known of them."""
-    what = f"rows: piece {number}"
+    what = f"rows: block {number}"
     rows, later = rows_or_pieces(piece() if callable(piece) else piece, what)
     if later is not None:
         raise OptionError(f"{what} gives what is {_LATER} again; compute it there")

@@ -1,4 +1,4 @@
-"""Files that are written beside those whose places they take, and take them together.
+"""Files that are written beside those that they replace, and replace them together.
 
 Forcing files to disk costs a wait each time that something was written in between: so all are written first, then all
 forced to disk, then all renamed, and then their folders forced to disk.

@@ -86,7 +86,7 @@ def form_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str, fil
         scale = float(np.ravel(attributes.get("scale_factor", 1.0))[0])
         offset = float(np.ravel(attributes.get("add_offset", 0.0))[0])
     except (IndexError, TypeError, ValueError) as error:
-        raise ConformError(f"{where}: scale_factor or add_offset is no number; correct it") from error
+        raise ConformError(f"{where}: scale_factor or add_offset is not a number; correct it") from error
     if not np.isfinite([scale, offset]).all() or not scale:
         raise ConformError(f"{where}: scale_factor {scale} and add_offset {offset} do not describe a packing")
     units, calendar = attributes.get("units"), attributes.get("calendar")
@@ -109,12 +109,12 @@ def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
             raw = base64.standard_b64decode(value)
             return struct.unpack("<d", raw)[0] if len(raw) == 8 else float(value)
         except (binascii.Error, ValueError) as error:
-            raise ConformError(f"{where}: _FillValue {value[:40]!r} is no number; correct it") from error
+            raise ConformError(f"{where}: _FillValue {value[:40]!r} is not a number; correct it") from error
     try:
         found = np.ravel(np.asarray(value))[0].item()
         return found if dtype.kind in "iufb" and not isinstance(found, str | bytes) else float(found)
     except (IndexError, ValueError, TypeError) as error:
-        raise ConformError(f"{where}: the fill value {str(value)[:40]!r} is no number; correct it") from error
+        raise ConformError(f"{where}: the fill value {str(value)[:40]!r} is not a number; correct it") from error
 
 
 def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable[[Values], Values]:
@@ -138,8 +138,7 @@ def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable
     )  # fmt: skip
     if source.unsigned != target.unsigned or (target.unsigned and not (is_stored and alike)):
         raise ConformError(
-            f"{where}: the store has _Unsigned {target.unsigned!r}; append values that are stored alike, with the same "
-            "attributes"
+            f"{where}: the store has _Unsigned {target.unsigned!r}; append values with the same storage attributes"
         )
     if is_stored and alike:
         return lambda values: np.asarray(values, target.dtype)
@@ -245,8 +244,8 @@ def _filled(out: Values, missing: Any, target: Form, where: str) -> Values:
     if real.any():
         at = tuple(int(n) for n in np.argwhere(real)[0])
         raise ConformError(
-            f"{where}: the value {out[at]} at {at} of what is appended would be read as missing, as the store's fill "
-            "value is the same; change it first"
+            f"{where}: the value {out[at]} at {at} of the appended data equals the store's fill value and would be "
+            "read as missing; change it first"
         )
     if np.any(missing):
         if target.fills:
@@ -255,7 +254,7 @@ def _filled(out: Values, missing: Any, target: Form, where: str) -> Values:
             out[missing] = np.nan
         else:
             raise ConformError(
-                f"{where} has missing values, and the array of the store has no fill value; write the store with one"
+                f"{where} has missing values, but the array of the store has no fill value; write the store with one"
             )
     return out
 
@@ -303,7 +302,7 @@ def _dates(values: Values, target: Form, where: str) -> Values:
     from xarray.coding import times
 
     if target.units is None:
-        raise UnitsError(f"{where} holds dates, and the array of the store has no units; give numbers")
+        raise UnitsError(f"{where} holds dates, but the array of the store has no units; give numbers")
     flat = np.asarray(values)
     is_span = flat.dtype.kind == "m"
     missing = (
@@ -331,8 +330,8 @@ def _dates(values: Values, target: Form, where: str) -> Values:
     same_units = units == target.units if is_span else transform(units, calendar, target.units, calendar) == SAME
     if not same_units or not _alike(np.asarray(again), present):
         raise ConformError(
-            f"{where}: dates such as {present.ravel()[0]} are no exact numbers in {target.units!r}, the units of the "
-            "store; convert the store to finer units first"
+            f"{where}: dates such as {present.ravel()[0]} cannot be expressed exactly in {target.units!r}, the units "
+            "of the store; convert the store to finer units first"
         )
     numbers = np.asarray(numbers)
     out = np.zeros(flat.shape, numbers.dtype)
@@ -377,6 +376,6 @@ def _inexact(where: str, values: Values, bad: npt.NDArray[np.bool_], target: For
     at = tuple(int(n) for n in np.argwhere(bad)[0])
     packed = f" packed with scale_factor {target.scale} and add_offset {target.offset}" if target.is_packed else ""
     return ConformError(
-        f"{where}: the value {np.asarray(values)[at]} at {at} of what is appended is none that the store holds "
-        f"exactly ({target.dtype}{packed}); convert it first"
+        f"{where}: the value {np.asarray(values)[at]} at {at} of the appended data cannot be stored exactly "
+        f"({target.dtype}{packed}); convert it first"
     )

@@ -51,7 +51,7 @@ def text_type(document: Mapping[str, Any], zarr_format: int, where: str) -> np.d
     if not count:
         return None
     if count > _LONGEST:
-        raise LimitError(f"{where} holds text of {count:,} characters each, at most {_LONGEST:,} are written")
+        raise LimitError(f"{where} holds text of {count:,} characters each; at most {_LONGEST:,} are written")
     return np.dtype(f"{kind}{count}")
 
 
@@ -93,13 +93,15 @@ def stored_text(values: npt.NDArray[Any], dtype: np.dtype[Any], fills: Sequence[
         at = tuple(map(int, np.unravel_index(k, given.shape)))
         if not isinstance(item, expected):
             kind = type(item).__name__
-            raise ConformError(f"{where}: the value {item!r} at {at} is of type {kind}, the store holds {dtype}")
+            raise ConformError(f"{where}: the value {item!r} at {at} is of type {kind}, but the store holds {dtype}")
         if item in fills:
             raise ConformError(f"{where}: the text {item!r} at {at} would be read as missing; change it first")
         if dtype.kind != "O" and (len(item) > (dtype.itemsize // 4 if dtype.kind == "U" else dtype.itemsize)):
             raise ConformError(f"{where}: {item!r} at {at} is longer than the store holds ({dtype}); shorten it")
         if dtype.kind != "O" and item[-1:] in ("\0", b"\0"):
-            raise ConformError(f"{where}: {item!r} at {at} ends with a zero, which the store does not hold; remove it")
+            raise ConformError(
+                f"{where}: {item!r} at {at} ends with a null character, which the store drops; remove it"
+            )
     out = np.empty(len(items), dtype)
     out[:] = items
     return out.reshape(given.shape)
