@@ -1,4 +1,4 @@
-"""Chunks of the target that stay absent: nothing of them is stored in the source either, and both mean the same value.
+"""Chunks of the target that stay absent: the source stores nothing of them either, and both mean the same value.
 
 They are neither read nor encoded nor written, so that an array of which little is stored costs what is stored.  A
 chunk that is read, and holds the fill value alone, is not written either, as zarr-python has it by default.

@@ -77,7 +77,7 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
     ahead = [submit(b) for b in islice(batches, _AHEAD * threads_of(client))]
     pending = as_completed(ahead, with_results=True)
     try:
-        kept = "" if hasattr(job.put, "forked") else "; what is done is kept"
+        kept = "" if hasattr(job.put, "forked") else "; finished work is kept"
         for _, (written, by) in answers(client, pending, TargetError, kept):
             if by is not None:
                 job.put.merge(by)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The conversion from beginning to end: what is asked for is checked, then given to what writes such a target."""
+"""The conversion from beginning to end: the request is checked, then given to the writer of its target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
-#: Options that say nothing to an aggregation file, which refers to values where they are.
+#: Options that say nothing to an aggregation file, which refers to values in their files.
 _NOT_OF_DIALECTS = frozenset(
     {
         "zarr_format",
@@ -200,7 +200,7 @@ def convert(
     kind = kind_of(name, to, netcdf="netcdf")
     given = _given(asked)
     if kind in DIALECTS:
-        why = f"{name} is an aggregation file in {kind}, which refers to values where they are"
+        why = f"{name} is an aggregation file in {kind}, which refers to values in their files"
         refuse_options([option for option in given if option in _NOT_OF_DIALECTS], why)
         from cfagg.writing.writing import target_of, translate
 
@@ -247,7 +247,7 @@ def convert(
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
     if kind != "zarr" or region is None:
-        request.refuse(frozenset({"region"}), f"{name} is no Zarr store that is there")
+        request.refuse(frozenset({"region"}), f"{name} is not an existing Zarr store")
     else:
         from cfagg.conversion.region import a_region, write_region
 

@@ -225,8 +225,8 @@ def _compare(name: str, found: Any, expected: dict[str, Any]) -> None:
     old = found if isinstance(found, dict) else {}
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
-        f"{name} was started with different settings ({', '.join(names)}), so it cannot be resumed like "
-        "this; repeat the call with the original options, or start again with overwrite=True (--overwrite)"
+        f"{name} was started with different settings ({', '.join(names)}), so it cannot be resumed; repeat the call "
+        "with the original options, or start again with overwrite=True (--overwrite)"
     )
 
 

@@ -73,7 +73,7 @@ def _tidy(place: Workplace) -> str:
     if is_known(lambda: place.finished):
         return "; finish with resume=True (--resume)"
     if is_known(lambda: place.unfinished):
-        return f"; what is done is kept, {place.remedy}"
+        return f"; finished work is kept, {place.remedy}"
     place.abandon_if_useless()
     return ""
 

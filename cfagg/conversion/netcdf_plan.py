@@ -71,7 +71,7 @@ def plan_netcdf(source: Source, access: Access, request: Request) -> NetcdfPlan:
     refused = [loss for loss in made.losses if request.options.on_loss == "error"]
     if refused:
         raise LossError(
-            f"{request.target} was not written: netCDF cannot say {len(refused):,} "
+            f"{request.target} was not written: netCDF cannot express {len(refused):,} "
             f"thing{'s'[: len(refused) != 1]} of the source; on_loss='drop' (--on-loss drop) leaves them out",
             refused,
         )
@@ -141,10 +141,10 @@ class _Planner:
             if name in group.unlimited or not size:
                 made.unlimited.add(name)
             if not size and name not in group.unlimited:
-                self.notes.append(f"dimension {name!r} has the size 0: netCDF-4 has such dimensions as unlimited ones")
+                self.notes.append(f"dimension {name!r} has the size 0: netCDF-4 writes it as unlimited")
             if name in group.unlimited and size and name not in used:
                 self.notes.append(
-                    f"the unlimited dimension {name!r} is of no variable: its size, {size:,}, becomes 0 in netCDF-4"
+                    f"no variable has the unlimited dimension {name!r}: its size, {size:,}, becomes 0 in netCDF-4"
                 )
 
     def _grows(self, dim: str, group: Group) -> bool:
@@ -192,10 +192,10 @@ class _Planner:
         dtype, attributes = values.dtype, dict(values.attributes)
         if dtype.kind == "b":
             dtype, attributes["dtype"] = np.dtype("i1"), "bool"
-            self.notes.append(f"variable {values.path!r} is of booleans: bytes 0 and 1 are written, as xarray does")
+            self.notes.append(f"variable {values.path!r} is boolean: bytes 0 and 1 are written, as xarray does")
         elif dtype == np.float16:
             dtype = np.dtype("f4")
-            self.notes.append(f"variable {values.path!r} is of 16-bit floats: netCDF has 32-bit ones, which are equal")
+            self.notes.append(f"variable {values.path!r} has 16-bit floats: they are written as equal 32-bit ones")
         fill = fill_of(attributes, dtype, values.where)
         kept = {k: v for k, v in attributes.items() if k not in _HIDDEN}
         others, lost = netcdf_attributes(kept, dtype, values.path)

@@ -101,7 +101,7 @@ def _filters(values: Values, dtype: np.dtype[Any], request: Request, notes: list
         if others:
             notes.append(
                 f"variable {values.path!r} is packed by {', '.join(map(named, others))} in the source, which not every "
-                f"reader of netCDF has: it is packed by deflate"
+                "reader of netCDF supports: it is packed by deflate"
             )
             return {**deflate, "fletcher32": True} if "fletcher32" in found else deflate
         return found if "zlib" in found or "fletcher32" in found else {}

@@ -1,4 +1,4 @@
-"""A conversion into an object store: chunks are written in their places, and nothing is staged.
+"""A conversion into an object store: chunks are written to their places, with no staging.
 
 The journal is kept in the store, in parts that are each written once; of a chunk it holds the tag that the server gave
 it.  A chunk that has this tag still is the one that was written, so that nothing is read back to go on.
@@ -120,8 +120,8 @@ def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
             journal.sync()
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(
-                f"interrupted: {place.objects.path} was not written; what is done is kept, finish it with "
-                "resume=True (--resume)"
+                f"interrupted: {place.objects.path} was not written; finished work is kept, finish it with resume=True "
+                "(--resume)"
             ) from None
         raise
 

@@ -1,4 +1,4 @@
-"""What a conversion was asked to do, checked before anything is opened."""
+"""Options of a conversion, checked before anything is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which numbers are written: packed integers as they are, or the floats they stand for."""
+"""Which numbers are written: packed integers unchanged, or the floats that they represent."""
 
 from __future__ import annotations
 

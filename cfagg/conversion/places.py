@@ -68,6 +68,6 @@ class Files:
                 raise
             raise TargetError(
                 f"{path}: a Dask worker does not find the directory in which the store is built, or the run has ended; "
-                "workers need the file system of the target by the same path"
+                "workers must reach the target's file system by the same path"
             ) from error
         return crc32(encoded)

@@ -203,14 +203,14 @@ def _array(
         grid, inner = choose_shards(path, made.dims, grid, dict(options.shards), fixed)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
-            f"{where}: an array of shape {made.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
-            "its shape is right, choose larger ones with chunks="
+            f"{where}: an array of shape {made.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; choose "
+            "larger ones with chunks="
         )
     cells = max(reader.grid.matrix_shape, default=0)
     if cells > MAX_CELLS:
         raise LimitError(
-            f"{where} is stored in {cells:,} chunks along one dimension, more than {MAX_CELLS:,}; if its shape is "
-            "right, store it in larger chunks first"
+            f"{where} is stored in {cells:,} chunks along one dimension, more than {MAX_CELLS:,}; store it in larger "
+            "chunks first"
         )
     if rectilinear:
         notes.append(rectilinear_note(path))

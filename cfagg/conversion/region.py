@@ -1,4 +1,4 @@
-"""Writing into a part of a store that is there: whole chunks alone, each of which is replaced at once.
+"""Writing into a part of an existing store: whole chunks only, each replaced at once.
 
 Everything is checked before the first chunk is written: that the arrays of the source are those of the store, in type,
 dimensions and meaning, that the part is on edges of chunks, and that what lies across it is the same already.  Metadata
@@ -92,11 +92,11 @@ class _Put:
 
 def write_region(request: Request, region: Region) -> Report | DryRun:
     """Write the source into a part of the store at `request.target`."""
-    name = a_path(request.target, "target", expected="name a Zarr store that is there")
-    request.refuse(_SENSELESS, f"{name} is there already, and region= writes into a part of it")
+    name = a_path(request.target, "target", expected="name an existing Zarr store")
+    request.refuse(_SENSELESS, f"{name} exists, and region= writes into a part of it")
     request.refuse(
         frozenset({"verify"}),
-        "chunks of a part are replaced one by one, so that it is too late to refuse them after they were read back",
+        "chunks of a part are replaced one by one, so refusing them after reading them back would be too late",
     )
     place = place_of(request.target, request.target_options)
     if os.path.realpath(request.source) == place.store:
@@ -111,7 +111,7 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
         found = [(part, writable(part, region)) for part in parts]
         writing = tuple(w for part, w in found if w is not None and (served.client is None or _is_sent(part, w)))
         same = [a.path for a in plan.arrays if a.path not in {w.path for w in writing}]
-        notes = (f"what the store has already was not written again: {', '.join(same)}",) if same else ()
+        notes = (f"what the store already has was not written again: {', '.join(same)}",) if same else ()
         part = replace(plan, arrays=writing, notes=notes)
         if served.dry_run:
             made = direct(writing, served.memory, served.workers)
@@ -215,7 +215,7 @@ def _held(place: Place, *, hold: bool) -> ExitStack:
         if claim.left is not None:
             stack.close()
             raise TargetError(
-                f"{place.store}: an append was cut short there; append again, which completes or undoes it"
+                f"{place.store}: an append to it was interrupted; append again, which completes or undoes it"
             )
         if not hold:
             stack.close()

@@ -1,4 +1,4 @@
-"""Parts of a store that is there: whether what is written into them means the same and is on whole chunks."""
+"""Parts of an existing store: whether new values mean the same and fall on whole chunks."""
 
 from __future__ import annotations
 
@@ -97,11 +97,9 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
     if found is None:
         raise ConformError(f"{store} has no array {array.path!r}; name the variables to write with variables=")
     if array.dims != found.dims:
-        raise ConformError(f"{where} has the dimensions {array.dims}, and {found.dims} in {store}")
+        raise ConformError(f"{where} has the dimensions {array.dims}, but {found.dims} in {store}")
     if array.dtype != found.dtype:
-        raise ConformError(
-            f"{where} is of type {array.dtype}, and of {found.dtype} in {store}; values are not changed on the way"
-        )
+        raise ConformError(f"{where} is of type {array.dtype}, but of {found.dtype} in {store}; convert it first")
     for key in _MEANING:
         ours, theirs = array.attributes.get(key), found.attributes.get(key)
         if not _is_same(ours, theirs):
@@ -110,8 +108,8 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
             )
     if not _is_same(_marked(array.fill), _marked(found.fill)):
         raise ConformError(
-            f"{where}: the fill value is {_told(array.fill)}, and {_told(found.fill)} in {store}, so that other values "
-            "would be missing ones; declare the same in both"
+            f"{where}: the fill value is {_told(array.fill)}, and {_told(found.fill)} in {store}, so other values "
+            "would be missing; declare the same in both"
         )
     box = []
     for dim, n, whole in zip(array.dims, array.shape, found.shape, strict=True):
@@ -167,12 +165,12 @@ def writable(part: Part, region: Region) -> Array | None:
     where = f"variable {array.path!r}"
     if crossing is None and touched:
         raise UnsupportedError(
-            f"{store}: {where} has codecs or metadata of a kind that cfagg does not read itself, so that nothing is "
-            "written into a part of it; convert the store to a new one first"
+            f"{store}: {where} has codecs or metadata that cfagg does not read itself, so no part of it can be "
+            "written; convert the store to a new one first"
         )
     if crossing is None:
         raise ConformError(
-            f"{where} has no dimension of the region, and other values than in {store}; leave it out with variables="
+            f"{where} has no dimension of the region, but other values than in {store}; leave it out with variables="
         )
     dim, at = array.dims[crossing], part.box[crossing]
     edges = part.edges[crossing]

@@ -1,4 +1,4 @@
-"""A conversion as it was asked for, checked, before anything is opened."""
+"""A requested conversion, checked before anything is opened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cfagg.storage.access import Access
 __all__ = ["BEGINS_ANEW", "Request", "refuse_options"]
 
 #: Told where a run was to be gone on with, and leaves nothing to go on with.
-BEGINS_ANEW = "written from the beginning: of a run that was cut short nothing stands, in this format"
+BEGINS_ANEW = "written from the beginning: an interrupted run leaves nothing, in this format"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Request:
 
 
 def refuse_options(given: list[str], why: str) -> None:
-    """Refuse options that were given and make no sense."""
+    """Refuse given options that do not apply."""
     if given:
         found = ", ".join(f"{name}=" for name in given)
-        raise OptionError(f"{why}: {found} {'has' if len(given) == 1 else 'have'} no meaning there")
+        raise OptionError(f"{why}: leave out {found}")

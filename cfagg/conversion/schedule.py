@@ -1,4 +1,4 @@
-"""How the work is cut: slabs that fit in memory, and ways by other chunks where direct ones would read too much again.
+"""How the work is cut: slabs that fit in memory, by way of other chunks where much would be read twice.
 
 Chunks that are long where those of the source are short, as series of a store of maps are, need much of the source for
 few values.  Where the source would be decoded many times for them, values go by way of chunks of a shape between both,
@@ -181,7 +181,7 @@ def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
     if grid.size > MAX_CHUNKS:
         raise LimitError(
             f"variable {array.path!r}: on the way to its chunks there would be {grid.size:,} others, more than "
-            f"{MAX_CHUNKS:,}; give more memory, or choose chunks that are more like those of the source"
+            f"{MAX_CHUNKS:,}; give more memory, or choose chunks more like those of the source"
         )
     return replace(
         array, path=path, dtype=array.stored, fill=None, unstored=None, grid=grid, rectilinear=False, unpack=None,

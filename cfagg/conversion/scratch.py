@@ -1,4 +1,4 @@
-"""Chunks on the way to those of the target: written as they are in memory, and read with nothing taken on trust."""
+"""Intermediate chunks: written as they are in memory, and verified when read."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ScratchReader(Reader):
         if data is None or len(data) != math.prod(shape) * stored.itemsize:
             found = "is not there" if data is None else f"has {len(data):,} bytes"
             raise TargetError(
-                f"{self.label}: chunk {index}, which was written on the way, {found}; "
-                "convert again, into a Zarr store with resume=True (--resume)"
+                f"{self.label}: the intermediate chunk {index} {found}; convert again, into a Zarr store with "
+                "resume=True (--resume)"
             )
         return np.frombuffer(data, stored).reshape(shape)

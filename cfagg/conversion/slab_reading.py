@@ -1,4 +1,4 @@
-"""Reading one slab as it is written, into memory that is used again."""
+"""Reading one slab in the form to be written, into reused memory."""
 
 from __future__ import annotations
 

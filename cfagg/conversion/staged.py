@@ -1,4 +1,4 @@
-"""Arrays of a target that is no Zarr store, by way of other chunks where direct ones would read too much."""
+"""Arrays of a target other than Zarr, by way of other chunks where much would be read twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of an array that is there already: their keys, and their bytes as its own metadata say."""
+"""Objects of an existing array: their keys, and their bytes as its metadata say."""
 
 from __future__ import annotations
 

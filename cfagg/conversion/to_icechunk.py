@@ -1,4 +1,4 @@
-"""Converting to Icechunk: all values of the source in one commit, of a new repository or on the branch of one.
+"""Converting to Icechunk: all values of the source in one commit, of a new repository or an existing branch.
 
 Until the commit nothing is seen of it: a run that is killed leaves the branch as it was.  A new repository is built
 beside its place and renamed; in an object store it is empty until its one commit, and whoever comes next takes it.
@@ -115,7 +115,7 @@ def _check_directory(place: Place, request: Request) -> None:
 
 def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
     """Return a plan without attributes that are not JSON proper, which Icechunk does not take, and their losses."""
-    why = "Icechunk takes JSON proper, which has neither NaN nor infinities"
+    why = "Icechunk needs strict JSON, which has neither NaN nor infinities"
     losses: list[Loss] = []
 
     def kept(attributes: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
     arrays = tuple(replace(a, attributes=kept(a.attributes, a.path)) for a in plan.arrays)
     if losses and request.options.on_loss == "error":
         raise LossError(
-            f"{request.target} was not written: {len(losses):,} attribute{'s'[: len(losses) != 1]} cannot be said "
-            "there; on_loss='drop' (--on-loss drop) leaves them out",
+            f"{request.target} was not written: {len(losses):,} attribute{'s'[: len(losses) != 1]} cannot be "
+            "expressed there; on_loss='drop' (--on-loss drop) leaves them out",
             losses,
         )
     return replace(plan, groups=groups, arrays=arrays), tuple(losses)

@@ -1,4 +1,4 @@
-"""Converting to netCDF-4: one file, written aside and renamed; of an object store, put there as a whole."""
+"""Converting to netCDF-4: one file, written aside and renamed, or put into an object store as a whole."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
     request.refuse(_SENSELESS, f"{os.fspath(request.target)} is one netCDF file, which is written as a whole")
     if request.client is not None:
         raise OptionError(
-            f"{os.fspath(request.target)} is one netCDF file, which one process writes: leave client= out (threads of "
-            "this process read and pack), or convert to Zarr with client=, and that store to netCDF"
+            f"{os.fspath(request.target)} is one netCDF file, which one process writes: leave out client=, as threads "
+            "of this process read and pack, or convert to Zarr with client=, and that store to netCDF"
         )
     if "codec" in request.given and request.options.codec not in ("gzip", "none"):
         raise UnsupportedError(
-            f"codec={request.options.codec!r}: not every reader of netCDF-4 has it; choose 'gzip' or 'none'"
+            f"codec={request.options.codec!r}: not every reader of netCDF-4 supports it; choose 'gzip' or 'none'"
         )
     target = a_place(
         request.target,

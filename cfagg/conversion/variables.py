@@ -119,8 +119,8 @@ def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where
     count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, storage, strict=True))
     if count > max(MAX_CHUNKS, size // 8):
         raise LimitError(
-            f"{where}: an array of shape {tuple(shape)} has {count:,} chunks, of which {size:,} bytes hold few; "
-            "if its shape is right, store it in larger chunks first"
+            f"{where}: an array of shape {tuple(shape)} has {count:,} chunks, too many for {size:,} bytes of memory; "
+            "store it in larger chunks first"
         )
 
 

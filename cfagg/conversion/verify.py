@@ -1,4 +1,4 @@
-"""Checking that what stands on disk is what was written."""
+"""Checking that the disk holds what was written."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
                         ) from error
                     if found != done.content[number]:
                         raise TargetError(
-                            f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, "
-                            f"{int(done.content[number]):#010x} was written; check the "
-                            "disk and finish with resume=True (--resume)"
+                            f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, but "
+                            f"{int(done.content[number]):#010x} was written; check the disk and finish with "
+                            "resume=True (--resume)"
                         )
 
             looked = range(len(cuts)) if array.absent is None else cuts.holding(~array.absent).tolist()

@@ -392,7 +392,7 @@ def test_a_classic_file_that_claims_more_records_than_it_has_is_refused_before_a
 
 def test_more_chunks_than_a_store_can_have_are_refused(floats, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "MAX_CHUNKS", 10)
-    with pytest.raises(LimitError, match="more than 10; if its shape is right, choose larger ones with chunks="):
+    with pytest.raises(LimitError, match="more than 10; choose larger ones with chunks="):
         convert(floats[0], tmp_path / "out.zarr", chunks={"time": 1})
 
 
@@ -401,7 +401,7 @@ def test_an_array_of_mostly_absent_small_chunks_is_refused_before_hours_go_by(tm
     with h5py.File(tmp_path / "a.nc", "w") as file:
         file.create_dataset("sparse", (4, 10**5), "i2", chunks=(2, 3))
         file.create_dataset("whole", (90, 90), "i2", np.ones((90, 90)), chunks=(2, 3))
-    with pytest.raises(LimitError, match=r"'sparse'.*has 66,668 chunks, of which .* bytes hold few"):
+    with pytest.raises(LimitError, match=r"'sparse'.*has 66,668 chunks, too many for .* bytes of memory"):
         convert(tmp_path / "a.nc", tmp_path / "out.zarr")
     convert(
         tmp_path / "a.nc", tmp_path / "whole.zarr", variables=["whole"], chunks={"phony_dim_2": 90, "phony_dim_3": 90}
@@ -416,7 +416,7 @@ def test_an_array_of_mostly_absent_small_chunks_is_refused_before_hours_go_by(tm
     ],
 )  # fmt: skip
 def test_a_fill_value_that_is_not_one_value_of_the_type_is_named(dtype, fill):
-    with pytest.raises(ConventionError, match=r"^here: _FillValue = .* is not one value of type"):
+    with pytest.raises(ConventionError, match=r"^here: _FillValue = .* is not a single value of type"):
         fill_of({"_FillValue": np.array(fill)}, np.dtype(dtype), "here")
 
 

@@ -164,7 +164,9 @@ def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path, capfd)
     run.wait(6)
     assert run.end(signal.SIGINT) == 3
     err = capfd.readouterr().err
-    assert err.splitlines()[-1].startswith(f"KeyboardInterrupt: interrupted: {target} was not written; what is done is")
+    assert err.splitlines()[-1].startswith(
+        f"KeyboardInterrupt: interrupted: {target} was not written; finished work is"
+    )
     assert not target.exists()
     assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0
     assert killing.contents(target) == whole
@@ -201,7 +203,7 @@ def test_the_command_that_is_interrupted_ends_with_130_and_can_be_resumed(made, 
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert "what is done is kept, finish it with --resume" in said
+    assert "finished work is kept, finish it with --resume" in said
     assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0
     assert killing.contents(target) == whole
 

@@ -178,7 +178,7 @@ def test_what_was_on_the_way_to_other_targets_is_removed_after_an_error(rows, tm
             for chunk in tmp_path.rglob(f"{FOLDER}/*/c/1/1"):
                 chunk.unlink()
 
-    with pytest.raises(TargetError, match=r"chunk \(1, 1\), which was written on the way, is not there"):
+    with pytest.raises(TargetError, match=r"the intermediate chunk \(1, 1\) is not there"):
         convert(path, tmp_path / name, chunks={"x": N, "y": 1}, memory=60_000, workers=1, progress=lose)
     assert list(tmp_path.iterdir()) == []
 
@@ -266,7 +266,7 @@ def test_a_chunk_that_is_lost_or_cut_off_on_the_way_is_an_error(rows, tmp_path, 
             for chunk in (tmp_path / ".out.zarr.cfagg-partial" / "store" / FOLDER).rglob("c/1/1"):
                 chunk.unlink() if size is None else os.truncate(chunk, size)
 
-    with pytest.raises(TargetError, match=rf"chunk \(1, 1\), which was written on the way, {said}"):
+    with pytest.raises(TargetError, match=rf"the intermediate chunk \(1, 1\) {said}"):
         convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, progress=lose)
     assert not (tmp_path / "out.zarr").exists()
     convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, resume=True)

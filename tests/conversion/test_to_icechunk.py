@@ -155,7 +155,7 @@ def test_a_target_that_holds_the_source_or_has_no_directory_is_refused(floats, t
 
 @pytest.mark.parametrize("option", [{"zarr_format": 2}, {"relative_to": "/"}])
 def test_options_that_say_nothing_to_a_repository_are_refused(floats, tmp_path, option):
-    with pytest.raises(OptionError, match=f"{next(iter(option))}= has no meaning"):
+    with pytest.raises(OptionError, match=f"leave out {next(iter(option))}="):
         cfagg.convert(floats[0], tmp_path / "a.icechunk", **option)
 
 
