@@ -1,1 +1,1 @@
-"""Aggregations built from files: what each file holds, which of them are one array, and how that is written."""
+"""Aggregations built from files: what each file holds, which of them form one array, and how that is written."""

@@ -1,4 +1,4 @@
-"""The accessor ``.cfagg`` of xarray's Dataset: the report of what was made of many files.
+"""The accessor ``.cfagg`` of xarray's Dataset: the report of an aggregation of many files.
 
 It is registered by `cfagg.aggregate`, by `cfagg.read` and with the accessor of arrays.
 """
@@ -65,7 +65,7 @@ class DatasetAccessor:
         """
         found: Report | None = self._dataset.encoding.get(_REPORT)
         if found is None:
-            raise NoReportError("this dataset has no report: it does not come from cfagg.aggregate, or not directly")
+            raise NoReportError("this dataset has no report: it was not returned by cfagg.aggregate")
         return found
 
 

@@ -164,7 +164,7 @@ def output_of(
     """Return where and how an aggregation is written, checked; `None` where `output` names no file."""
     if output is None:
         if append or update:
-            raise OptionError("append=True and update=True are about a file: name it by output=")
+            raise OptionError("append=True and update=True change a file: name it with output=")
         return None
     from cfagg.aggregation.output import Output
     from cfagg.writing.writing import target_of
@@ -223,5 +223,5 @@ def _check_decoding(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - set(_DECODING))
     if unknown:
         near = "".join(closest(name, [*(field.name for field in fields(Options)), *_DECODING]) for name in unknown)
-        meant = near or "; the page on aggregating lists those that there are"
+        meant = near or "; the documentation of aggregating lists all options"
         raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}{meant}")

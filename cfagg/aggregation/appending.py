@@ -1,4 +1,4 @@
-"""Growing an aggregation: what its index knows of the files in it, and which of these changed or went since.
+"""Growing an aggregation: what its index records of its files, and which of them have changed or are gone.
 
 The index beside ``OUT.nc`` holds the description of every file as it was scanned, the options with which they were
 joined, and the digest of ``OUT.nc``: an index of another state of it is not used.
@@ -67,7 +67,9 @@ class Settings:
         own = self.as_dict()
         absent = Settings(Options(), self.to).as_dict()
         wrong = [
-            Problem(name, f"{target} was made with {recorded.get(name, absent.get(name))!r}, and now it is {value!r}")
+            Problem(
+                name, f"{target} was written with {recorded.get(name, absent.get(name))!r}, and now it is {value!r}"
+            )
             for name, value in own.items()
             if recorded.get(name, absent.get(name)) != value
         ]
@@ -78,8 +80,8 @@ class Settings:
         ]
         if wrong:
             raise OptionError(
-                f"files cannot be added to {target} with other options than it was made with: give the same, or "
-                "aggregate all files anew with overwrite=True (--overwrite)",
+                f"files cannot be added to {target} with options that differ from those it was written with: give the "
+                "same, or aggregate all files again with overwrite=True (--overwrite)",
                 wrong,
             )
 
@@ -138,7 +140,7 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
     if index.aggregation is None or not index.shared:
         raise SourceError(f"{path} was not written by aggregate")
     if index.aggregation != digest:
-        raise SourceError(f"{path} belongs to another state of the file beside it")
+        raise SourceError(f"{path} belongs to another state of its aggregation file")
     numbers = tuple(i for i, one in enumerate(index.description) if one is not None)
     own = [index.description[i] or b"" for i in numbers]
     cut = 4 + min(int.from_bytes(index.shared[:4], "little"), _LONGEST)
@@ -150,7 +152,7 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
     except (ValueError, RecursionError) as error:
         raise ConventionError(f"{path}: its options are damaged") from error
     if not isinstance(head, dict) or not isinstance(head.get("settings"), dict) or head.get("files") != _sum_of(own):
-        raise ConventionError(f"{path} does not have all files of the file beside it")
+        raise ConventionError(f"{path} lacks some files of its aggregation file")
     # What could not be recorded has no name of its own.
     names = [(one.place if one is not None else "") or index.where(i) for i, one in zip(numbers, found, strict=True)]
     if not all(is_url(name) or (os.path.isabs(name) and "\0" not in name) for name in names):  # noqa: PTH117
@@ -204,7 +206,7 @@ def referred(target: str | Path) -> list[str]:
         places = [name if is_url(name) else os.path.normpath(os.path.join(home, name)) for name in found]  # noqa: PTH118
     own = f"{target}.fragments"
     if not places or any(place.startswith(own) for place in places):
-        what = "refers to no files" if not places else "has values in files beside it that were made of others"
+        what = "refers to no files" if not places else "has values in files beside it that were computed from others"
         raise SourceError(f"{target} {what}, so it can grow only with its index; aggregate all files again")
     return places
 
@@ -243,15 +245,15 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
     if (changed or gone) and not update:
         problems = [*(Problem(p, "it has changed") for p in changed), *(Problem(p, "it is gone") for p in gone)]
         raise SourceError(
-            f"{len(problems):,} of {len(known.places):,} files of {target} are not as they were when it was written: "
-            "restore them, or take this in with update=True (--update)",
+            f"{len(problems):,} of {len(known.places):,} files of {target} have changed or are gone since it was "
+            "written: restore them, or update it with update=True (--update)",
             problems,
         )
     left = set(gone)
     places, again = with_new([place for place in known.places if place not in left], new)
     notes = [
         _counted(again, "is already in it", "are already in it"),
-        _counted(changed, "was scanned anew: it has changed", "were scanned anew: they have changed"),
+        _counted(changed, "was scanned again: it has changed", "were scanned again: they have changed"),
         _counted(gone, "was left out: it is gone", "were left out: they are gone"),
     ]
     return Growth(places, kept, tuple(n for n in notes if n))

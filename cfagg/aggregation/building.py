@@ -1,4 +1,4 @@
-"""From what was joined to a dataset: an aggregation for each array, with coordinates in memory that it shares."""
+"""From joined variables to a dataset: an aggregation for each array, with shared coordinates in memory."""
 
 from __future__ import annotations
 

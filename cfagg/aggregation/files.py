@@ -104,7 +104,7 @@ def _meant(
             return [path]
         found = list(_below(path, without))
         if not found:
-            raise SourceNotFoundError(f"{path} has no netCDF, PP or fields file and no Zarr store in or below it")
+            raise SourceNotFoundError(f"{path} contains no netCDF, PP or fields file and no Zarr store")
         return found
     if _MAGIC.search(text) and absent(path):
         found = _matching(path, without)
@@ -198,7 +198,7 @@ def _listed(url: Url, without: set[str]) -> list[str]:
     if not getattr(source, "lists", False):
         if pattern is None:
             return [url]
-        raise SourceError(f"{url}: web servers do not list what they have; name each file")
+        raise SourceError(f"{url}: web servers do not list their files; name each file")
     keys = [key for key, _ in source.objects("")]
     stores = {key.rpartition("/")[0] for key in keys if key.rpartition("/")[2] in _ROOTS}
     if "" in stores:

@@ -1,4 +1,4 @@
-"""What each array was made of, as facts for a report: files, axes with what is covered, and why others are apart."""
+"""The make-up of each array, as facts for a report: files, axes and their ranges, and why other arrays are apart."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
         if dataset.damage is not None:
             raise SourceError(f"{place}: {dataset.damage}")
         if dataset.format == "cdl":
-            raise SourceError(f"{place} is CDL, a text of which ncgen makes netCDF; aggregate that")
+            raise SourceError(f"{place} is CDL, the text from which ncgen makes netCDF; aggregate the netCDF file")
         if any(v.dialect is not None for v in dataset.variables):
             _read_aggregated(dataset, place, how.links)
         described = describe_all(dataset, how.options)

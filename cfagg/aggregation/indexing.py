@@ -138,7 +138,7 @@ def index(
             beside = f"{absolute(place)}{SUFFIX}"
             if isinstance(place, Url):
                 if output is None and place.lower().startswith("http"):
-                    raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
+                    raise OptionError(f"{place} is a URL, beside which no index is written: name one with output=")
                 beside = place.beside(beside)
             target = beside if output is None else _target(output, storage_options)
             left: dict[str, str] = {}
@@ -148,7 +148,7 @@ def index(
             wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
             return _written(wanted, target, client, workers, progress, overwrite)
     if output is None:
-        raise OptionError("the index of files without an aggregation file has no default place: name it by output=")
+        raise OptionError("the index of files without an aggregation file has no default place: name it with output=")
     from cfagg.aggregation.files import places
 
     target = _target(output, storage_options)
@@ -208,7 +208,7 @@ class _Wanted:
             elif os.path.isdir(path):  # noqa: PTH112
                 wanted.listed(path)
                 wanted._left.setdefault(
-                    path, f"{path} is a Zarr store, whose metadata tell already where its chunks are"
+                    path, f"{path} is a Zarr store, which needs no index: its metadata say where its chunks are"
                 )
             else:
                 wanted.files.setdefault(path, None)
@@ -278,7 +278,7 @@ def _written(
                 f"{target} exists and is not an index that can be refreshed ({error.message}); replace it with "
                 "overwrite=True (--overwrite), or give another name"
             ) from error
-        notes.append(f"{error.message}; it was made anew")
+        notes.append(f"{error.message}; it was rebuilt")
     made, lacking = index_files(
         {path: names for path, names in wanted.files.items() if names != ()},
         listing=wanted.listed, previous=previous, client=client, workers=workers, progress=progress,

@@ -1,4 +1,4 @@
-"""What an array of several variables is: its type, units, missing value and attributes; and values in its terms."""
+"""What an array of several variables is: its type, units, missing value and attributes; values converted to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition matrix that members make, however they fill their array: cells, and what of a member is in each.
+"""The partition matrix that members form, however they fill their array: cells, and the part of a member in each.
 
 A member fills a range of indices along each dimension, or several where others stand in between.  The ends of all
 ranges together are the edges of the matrix.
@@ -130,7 +130,9 @@ def matrix_of(blocks: Blocks, shape: Sequence[int], where: str) -> Matrix:
         block[tuple(slice(a, b) for a, b in zip(first[k].tolist(), last[k].tolist(), strict=True))] = k
     # Where two fill the same cell, one cell too few is counted for the other.
     if block.min(initial=0) < 0 or int(cells.sum()) != block.size:
-        raise ConventionError(f"{where}: what was joined does not fill the array, each part once; report this")
+        raise ConventionError(
+            f"{where}: the joined variables do not fill each part of the array exactly once; report this"
+        )
     flat = block.reshape(-1)
     index = np.unravel_index(np.arange(flat.size), matrix) if matrix else ()
     begin = np.stack([e[i] for e, i in zip(edges, index, strict=True)], axis=1) if matrix else _bare(flat)

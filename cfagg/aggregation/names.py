@@ -1,4 +1,4 @@
-"""Names in the dataset of an aggregation: what is equal is one variable, and no two have the same name."""
+"""Names in the dataset of an aggregation: equal variables become one, and each has a name of its own."""
 
 from __future__ import annotations
 

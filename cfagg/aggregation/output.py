@@ -1,4 +1,4 @@
-"""Writing an aggregation of files, with its index: all of it new, or grown by files that are added."""
+"""Writing an aggregation of files, with its index: anew, or grown by added files."""
 
 from __future__ import annotations
 
@@ -75,9 +75,11 @@ class Output:
     def check(self) -> None:
         """Refuse what cannot be written, before work begins."""
         if self.update and not self.append:
-            raise OptionError("update=True is about the files of an aggregation that grows: give append=True, too")
+            raise OptionError("update=True concerns the files of a growing aggregation: give append=True too")
         if self.append and self.target.overwrite:
-            raise OptionError("append=True keeps what is there and overwrite=True replaces it: give only one of them")
+            raise OptionError(
+                "append=True keeps the existing file and overwrite=True replaces it: give only one of them"
+            )
         if self.target.url is None or not self.append:
             self._replacing.check()
         else:
@@ -132,7 +134,7 @@ class Output:
             return None, None
         if not tag:
             raise SourceError(
-                f"{url} has no ETag, without which changes by somebody else would go unnoticed; copy it to this machine"
+                f"{url} has no ETag, without which changes by others would go unnoticed; copy it to this machine"
             )
         return digest_of(url), tag
 
@@ -147,7 +149,9 @@ class Output:
 
         growth, known = self._growth(new, judge)
         if not growth.places:
-            raise SourceNotFoundError(f"no files were given, and {self.place} has none that is still there; name files")
+            raise SourceNotFoundError(
+                f"no files were given, and none of those in {self.place} still exists; name files"
+            )
         for place in growth.to_scan:
             judge(place)
         return self._written(growth, known, pair, frozenset(map(str, growth.places)) - own)
@@ -157,12 +161,12 @@ class Output:
         if not self.append:
             return Growth(tuple(new), {}), None
         if self.target.match is None if self.target.url is not None else not os.path.lexists(path):
-            return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
+            return Growth(tuple(new), {}, (f"{path} did not exist: it is new",)), None
         digest = digest_of(path)
         try:
             known = known_of(beside, digest, self.scanner.named)
         except CfaggError as error:
-            why = f"{beside} is not there" if handles.lacks(beside) else error.message
+            why = f"{beside} does not exist" if handles.lacks(beside) else error.message
             old = list(map(self.scanner.named, referred(path)))
             note = f"{len(old):,} files of {path} were scanned again: {why}"
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
@@ -208,7 +212,7 @@ class Output:
             if known is None:
                 raise
             # Each description is what one may be, and yet they contradict each other.
-            what = f"what the index of {self.place} says of its files cannot be put together"
+            what = f"the index of {self.place} describes its files inconsistently"
             raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
         if recorded:
             source = replace(source, file=self.place, recorded=recorded)
@@ -290,7 +294,7 @@ def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:
         return made.rows(number)
     if number is None and (one.format in _STORES or not _addresses(one)):
         return FileRow(one.place, state, None, (), ())
-    what = "cannot be opened any more" if number is None else "has changed"
+    what = "can no longer be opened" if number is None else "has changed"
     raise SourceError(f"{one.place} {what} since it was scanned; aggregate it when it is complete")
 
 

@@ -1,4 +1,4 @@
-"""Nodes of records, each once, and which of many files use them; what one file uses is held as bytes."""
+"""Nodes of records, each once, and which files use them; those of one file are held as bytes."""
 
 from __future__ import annotations
 

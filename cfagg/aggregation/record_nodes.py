@@ -83,39 +83,39 @@ class Makers:
 def _dict(kids: list[Any], _: bytes) -> dict[str, Any]:
     keys = kids[::2]
     if len(kids) % 2 or len(set(map(_text, keys))) != len(keys):
-        raise ValueError("a mapping with keys that are no texts, or twice the same")
+        raise ValueError("a mapping with keys that are not texts, or with one key twice")
     return dict(zip(keys, kids[1::2], strict=True))
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError("something that is no text")
+        raise TypeError("something other than text")
     return value
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, np.dtype):
-        raise TypeError("something that is no type of NumPy")
+        raise TypeError("something other than a type of NumPy")
     return value
 
 
 def _plain(_: list[Any], data: bytes) -> np.dtype[Any]:
     text = str(data[:64], "ascii")
     if len(data) > 64 or PLAIN.fullmatch(text) is None:
-        raise ValueError("a type that NumPy does not have")
+        raise ValueError("a type that NumPy lacks")
     return np.dtype(text)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
     if type(value) is not tuple or not all(type(n) is int and 0 <= n < 2**62 for n in value):
-        raise ValueError("a shape that no array has")
+        raise ValueError("an impossible shape")
     return value
 
 
 def _scalar(kids: list[Any], _: bytes) -> Any:
     (array,) = kids
     if type(array) is not np.ndarray or array.ndim or array.dtype.hasobject:
-        raise TypeError("a scalar that is none")
+        raise TypeError("a scalar that is not a scalar")
     return array[()]
 
 

@@ -1,4 +1,4 @@
-"""Classes of what is recorded of scanned files, and whether values fit the types of their fields."""
+"""The classes in records of scanned files, and whether values fit the types of their fields."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _is_hashable(value: Any) -> bool:
 def _of_described(one: Described) -> str | None:
     if len(one.shape) != len(one.stated.dims) or not _is_shape(one.shape):
         return "it has another shape"
-    return None if set(one.along.values()) <= one.axes.keys() else "a dimension is along an axis that is not there"
+    return None if set(one.along.values()) <= one.axes.keys() else "a dimension is along an axis that does not exist"
 
 
 def _is_shape(shape: tuple[int, ...]) -> bool:
@@ -116,7 +116,7 @@ def _is_shape(shape: tuple[int, ...]) -> bool:
 
 
 _CONSISTENT: dict[type, Callable[[Any], str | None]] = {
-    Coordinate: lambda one: None if one.values.ndim == 1 else "it has not one dimension",
+    Coordinate: lambda one: None if one.values.ndim == 1 else "it does not have one dimension",
     Companion: lambda one: None if _is_shape(one.shape) else "it has no such shape",
     Described: _of_described,
     FileState: lambda one: None if 0 <= one.size < 2**63 else "it has no such size",

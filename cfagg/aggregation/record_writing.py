@@ -1,4 +1,4 @@
-"""Descriptions of scanned files as bytes: all values stand once, as nodes that refer to earlier ones."""
+"""Descriptions of scanned files as bytes: each value once, as nodes that refer to earlier ones."""
 
 from __future__ import annotations
 

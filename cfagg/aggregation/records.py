@@ -1,4 +1,4 @@
-"""What is known of scanned files as bytes, so that others join them in an aggregation and these are not scanned again.
+"""Records of scanned files as bytes, so that an aggregation grows without scanning them again.
 
 Nothing is pickled, and reading believes nothing: each node is checked, and so are the types of fields.
 """
@@ -28,9 +28,9 @@ def decode(records: Sequence[bytes], shared: bytes) -> list[Scanned | None]:
     """
     head = len(MAGIC) + SUM
     if shared[: len(MAGIC)] != MAGIC or len(shared) < head + SUM:
-        raise ConventionError("what is recorded of scanned files is not what cfagg records")
+        raise ConventionError("the record of scanned files was not written by cfagg")
     if shared[len(MAGIC) : head] != schema():
-        raise ConventionError("what is recorded of scanned files was recorded by another version of cfagg")
+        raise ConventionError("the record of scanned files was written by another version of cfagg")
     nodes = _Nodes()
     nodes.read(_checked(shared, b""), head, whole=True)
     common = len(nodes.values)
@@ -44,7 +44,7 @@ def decode(records: Sequence[bytes], shared: bytes) -> list[Scanned | None]:
         except ConventionError as error:
             raise ConventionError(f"record {number}: {error.message}") from error
         if not isinstance(root, Scanned):
-            raise ConventionError(f"record {number} is not that of a scanned file")
+            raise ConventionError(f"record {number} does not describe a scanned file")
         out.append(root)
         nodes.forget(common)
     return out
@@ -54,7 +54,7 @@ def _checked(data: bytes, key: bytes) -> bytes:
     """Return bytes without their checksum, which is right."""
     body = data[:-SUM]
     if checksum(body, key) != data[-SUM:]:
-        raise ConventionError("what is recorded of scanned files is damaged: its checksum is another")
+        raise ConventionError("the record of scanned files is damaged: its checksum differs")
     return body
 
 
@@ -81,9 +81,9 @@ class _Nodes:
                 number, at = _number(data, at)
                 root = self.values[number]
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, struct.error) as error:
-            raise ConventionError(f"what is recorded of scanned files is not possible: {error}") from error
+            raise ConventionError(f"the record of scanned files is invalid: {error}") from error
         if at != len(data):
-            raise ConventionError("what is recorded of scanned files has too few or too many bytes")
+            raise ConventionError("the record of scanned files has too few or too many bytes")
         return root
 
     def _read(self, data: bytes, at: int) -> int:
@@ -112,7 +112,7 @@ class _Nodes:
                 raw = data[at : at + size]
                 at += size
             if depth > 2 * MAX_DEPTH or weight > MAX_WEIGHT:
-                raise ValueError("it holds more than files do")
+                raise ValueError("it holds more than files can")
             values.append(make(tag, kids, raw))
             depths.append(depth + 1)
             weights.append(weight + 1)

@@ -1,4 +1,4 @@
-"""What was made of files, how, and why what is apart is apart."""
+"""The arrays made from files, how they were joined, and why the others are apart."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Why:
 
 
 class Report:
-    """What was made of files, how, and why what is apart is apart.
+    """The arrays made from files, how they were joined, and why the others are apart.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class Report:
         if not isinstance(given, str | bytes | os.PathLike):
             number = an_integer(given, name)
             if not 0 <= number < len(scanned):
-                raise OptionError(f"{name}: there is no file {number}; there are {len(scanned):,}, from 0 on")
+                raise OptionError(f"{name}: there is no file {number}; the {len(scanned):,} files are counted from 0")
             return number
         text = a_path(given, name)
         exact = {text, os.path.abspath(text)}  # noqa: PTH100
@@ -270,8 +270,8 @@ class Report:
         found = found or [k for k, one in enumerate(scanned) if str(one.place).endswith(f"/{text}")]
         if len(found) != 1:
             several = ", ".join(str(scanned[k].place) for k in found[:3])
-            said = f"{len(found):,} files are called so: {several}; give more of the path"
-            said = said if found else "it is none of the files that were aggregated; name one of them"
+            said = f"{len(found):,} files have this name: {several}; give more of the path"
+            said = said if found else "it was not among the aggregated files; name one of them"
             raise OptionError(f"{text}: {said}")
         return found[0]
 

@@ -1,4 +1,4 @@
-"""What each of many files holds: scanned here, by other processes, by threads or by a Dask cluster."""
+"""What each of many files holds: scanned in this thread, by others, by processes or by a Dask cluster."""
 
 from __future__ import annotations
 
@@ -190,6 +190,6 @@ def _unread(bad: Sequence[Scanned], count: int) -> CfaggError:
     kind = kinds.pop() if len(kinds) == 1 else SourceError
     if count == 1:
         return kind(bad[0].problem or "")
-    remedy = "; skip_errors=True goes on without them" if len(bad) < count else ""
+    remedy = "; skip_errors=True leaves them out" if len(bad) < count else ""
     problems = [Problem("", one.problem or "") for one in bad]
     return kind(f"{len(bad):,} of {count:,} files cannot be read{remedy}", problems)

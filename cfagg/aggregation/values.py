@@ -1,4 +1,4 @@
-"""Arrays in memory put together from those of members: coordinates, their bounds, and what else belongs to them."""
+"""Arrays in memory joined from those of members: coordinates, their bounds and their companions."""
 
 from __future__ import annotations
 

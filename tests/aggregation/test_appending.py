@@ -430,7 +430,7 @@ def test_an_index_that_lacks_files_is_not_used(tmp_path, out):
     index = open_index(f"{out}.cfagg-index")
     rows = [index.rows(i)._replace(path=index.where(i)) for i in (0, 2)]
     write_index(Index.of(rows, shared=index.shared, aggregation=index.aggregation), f"{out}.cfagg-index")
-    with pytest.warns(CfaggWarning, match="3 files .* does not have all files"):
+    with pytest.warns(CfaggWarning, match="3 files .* lacks some files"):
         cfagg.aggregate(files[3:], output=out, append=True, allow=[out.parent.parent])
     assert contents(out) == at_once(files, out)
 
@@ -472,7 +472,7 @@ def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monke
 def test_notes_tell_what_was_there_what_changed_and_what_went(tmp_path, out):
     files = months(tmp_path / "in", 6)
     assert cfagg.aggregate(files[:5], output=out, append=True, allow=[out.parent.parent]).cfagg.report.notes == (
-        f"{out} was not there: it is new",
+        f"{out} did not exist: it is new",
     )
     rewrite(files[1], 8)
     Path(files[2]).unlink()
@@ -482,7 +482,7 @@ def test_notes_tell_what_was_there_what_changed_and_what_went(tmp_path, out):
     )
     assert found.cfagg.report.notes == (
         "2 files are already in it",
-        f"{files[1]} was scanned anew: it has changed",
+        f"{files[1]} was scanned again: it has changed",
         "2 files were left out: they are gone",
     )
 
@@ -497,7 +497,7 @@ def test_the_command_adds_files_and_takes_in_changes(tmp_path, out, capfd):
     assert main(["aggregate", files[3], "-o", str(out), "--append"]) == 2
     assert f"- {files[0]}: it has changed" in capfd.readouterr().err
     assert main(["aggregate", files[3], "-o", str(out), "--append", "--update", "--allow", str(tmp_path)]) == 0
-    assert "scanned anew" in capfd.readouterr().err
+    assert "scanned again" in capfd.readouterr().err
     assert contents(out) == at_once(files, out)
     assert main(["aggregate", files[3], "-o", str(out), "--append", "--rtol", "0.1"]) == 2
     assert "rtol" in capfd.readouterr().err
@@ -565,7 +565,7 @@ def test_an_index_whose_descriptions_contradict_each_other_gives_our_own_error(t
     rows = [index.rows(i)._replace(path=index.where(i), description=own[i]) for i in range(2)]
     whole = len(head).to_bytes(4, "little") + head + shared
     write_index(Index.of(rows, shared=whole, aggregation=index.aggregation), name)
-    with pytest.raises(CfaggError, match="cannot be put together; remove"):
+    with pytest.raises(CfaggError, match="describes its files inconsistently; remove"):
         cfagg.aggregate(files[2:], output=out, append=True)
 
 
@@ -672,6 +672,6 @@ def test_an_update_without_new_files_takes_in_what_changed_and_what_is_gone(
     before = out.read_bytes()
     for name in (names[0], names[2]):
         Path(name).unlink()
-    with pytest.raises(SourceNotFoundError, match=r"no files were given, and .*out\.nc has none that is still there"):
+    with pytest.raises(SourceNotFoundError, match=r"no files were given, and none of those in .*out\.nc still exists"):
         cfagg.aggregate([], output=out, append=True, update=True)
     assert out.read_bytes() == before

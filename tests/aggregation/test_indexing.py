@@ -276,7 +276,7 @@ def test_a_file_that_is_no_index_is_not_replaced_unasked(days: Path, name: str) 
 
 def test_a_damaged_index_is_made_anew(days: Path) -> None:
     (days / f"x{SUFFIX}").write_bytes(b"PAR1")
-    assert "made anew" in cfagg.index([days / "1.nc"], output=days / f"x{SUFFIX}").notes[0]
+    assert "rebuilt" in cfagg.index([days / "1.nc"], output=days / f"x{SUFFIX}").notes[0]
 
 
 def test_an_index_at_a_link_is_written_where_the_link_leads(days: Path) -> None:

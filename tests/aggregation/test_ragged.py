@@ -302,7 +302,7 @@ def test_counts_and_indices_that_cannot_be_true_keep_files_apart(
     with cfagg.aggregate(files, decode_times=False) as found:
         assert [found[f"ta{n}"].size for n in ("", "_1", "_2")] == [4, 4, 4]
         text = str(found.cfagg.report.why(0, 1).answers[0])
-        assert ("do not add up to 4" if counts else "is none of the 2 features") in text
+        assert ("do not add up to 4" if counts else "refers to none of the 2 features") in text
         assert "correct counts and indices" in found.cfagg.report.why(0, 1).answers[0].remedy
 
 

@@ -98,7 +98,8 @@ def test_files_are_named_by_path_name_end_of_path_or_number(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("m.nc", "2 files are called so"), ("z.nc", "none of the files"), (7, "there is no file 7")]
+    ("given", "said"),
+    [("m.nc", "2 files have this name"), ("z.nc", "not among the aggregated files"), (7, "there is no file 7")],
 )
 def test_a_file_that_is_not_clear_is_refused(tmp_path: Path, given: str | int, said: str) -> None:
     month(tmp_path / "a" / "m.nc", 0)
