@@ -1,4 +1,4 @@
-"""Which axes the coordinates of a dataset are for: `cfagg.cf.roles`, asked of variables."""
+"""The axes of the coordinates of a dataset, by `cfagg.cf.roles`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The units that a standard name calls for, after its modifier and the cell methods have changed them.
+"""The units that a standard name requires, after its modifier and the cell methods have changed them.
 
 Sources: CF section 3.3, Appendices C and E.
 """

@@ -1,4 +1,4 @@
-"""Changes of attributes that findings propose: which they are, what several come to, and how they are shown."""
+"""Changes of attributes that findings propose: which they are, their combined effect, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cfagg.check`: open what is to be checked, run the rules, report."""
+"""`cfagg.check`: open the source, run the rules, report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule gets: the dataset, the version of CF it is checked against, and what several rules need to know of it."""
+"""What a rule receives: the dataset, the version of CF it is checked against, and facts that several rules need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every aggregation variable of a dataset describes: its grid and its fragments, or why there are none."""
+"""The grid and fragments that each aggregation variable of a dataset describes, or why it has none."""
 
 from __future__ import annotations
 

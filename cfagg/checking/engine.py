@@ -118,7 +118,7 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
             kept += 1
             if kept > COUNTED:
                 result.unfinished.setdefault(
-                    f"there are more than {COUNTED:,} findings of it, and the rest was not looked for", []
+                    f"it has more than {COUNTED:,} findings; the rest was not searched for", []
                 ).append(rule.code)
                 break
             severity = hit.severity or rule.severity

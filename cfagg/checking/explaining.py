@@ -1,4 +1,4 @@
-"""What is said about a rule: why there is one, an example that breaks it and one that does not.
+"""Explanations of rules: the reason, and examples that fail and pass.
 
 They are in ``explanations/*.toml``, one table for each rule::
 

@@ -1,4 +1,4 @@
-"""Discrete sampling geometries: what type they are of, and how their features are stored (CF chapter 9)."""
+"""Discrete sampling geometries: their types, and how their features are stored (CF chapter 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy beside the place where it will stand, which takes that place when it is finished and is removed if not."""
+"""A copy beside its target, which replaces it when finished and is removed otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fragment must be like, so that it can become its part of an aggregation: CF section 2.8.2."""
+"""What a fragment must be to become its part of an aggregation: CF section 2.8.2."""
 
 from __future__ import annotations
 

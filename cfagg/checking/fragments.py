@@ -1,4 +1,4 @@
-"""Opening the fragments of aggregations, each file once, and comparing each fragment with what it is meant to be.
+"""Opening the fragments of aggregations, each file once, and comparing each fragment with what is expected of it.
 
 Files are opened by several threads in batches.  Of a fragment that is as it should be nothing is kept.
 """

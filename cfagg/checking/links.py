@@ -1,4 +1,4 @@
-"""Where the text of a rule stands on the web; nothing here goes there."""
+"""Links to the text of rules on the web; none is followed here."""
 
 from __future__ import annotations
 

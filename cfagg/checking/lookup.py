@@ -206,7 +206,7 @@ def _unpacked(raw: bytes) -> bytes:
     if unpacker.unconsumed_tail:
         raise ValueError(f"it has more than {_LARGEST:,} bytes when unpacked")
     if not unpacker.eof:
-        raise ValueError("it is cut off")
+        raise ValueError("it is truncated")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which values of a variable are missing, and what packed values stand for.
+"""Which values of a variable are missing, and what packed values represent.
 
 Sources: CF sections 2.5.1 and 8.1; attribute conventions of the netCDF User's Guide.
 """

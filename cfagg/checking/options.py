@@ -1,4 +1,4 @@
-"""What a user may ask of a check."""
+"""Options of a check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rules: those of the tables, those of jobs, and those that other packages bring."""
+"""All rules: those of the tables, of jobs, and of other packages."""
 
 from __future__ import annotations
 

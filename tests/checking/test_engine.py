@@ -28,6 +28,6 @@ def test_a_rule_that_is_left_early_says_so(monkeypatch):
     monkeypatch.setattr(engine, "COUNTED", 1500)
     hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(1501)]
     code, result = ran(hits)
-    assert result.unfinished == {"there are more than 1,500 findings of it, and the rest was not looked for": [code]}
+    assert result.unfinished == {"it has more than 1,500 findings; the rest was not searched for": [code]}
     _, complete = ran(hits[:1500])
     assert complete.unfinished == {}

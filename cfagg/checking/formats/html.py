@@ -1,4 +1,4 @@
-"""A check as one page that needs nothing else: no network, no other file; it can be searched and filtered.
+"""A check as one self-contained page, without network or other files, that can be searched and filtered.
 
 Everything that comes from a dataset is escaped.  The page's own policy lets it run its one script and nothing else.
 """

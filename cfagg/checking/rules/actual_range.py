@@ -1,4 +1,4 @@
-"""The range of the values that are there: CF section 2.5.1."""
+"""The range of the values present: CF section 2.5.1."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     shown = unpacked(v, np.array([ends.low, ends.high]))
     real = shown.dtype.type
     if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
-        told = f"it is {given[0]} to {given[1]}, the values are {real(least)} to {real(most)}"
+        told = f"it is {given[0]} to {given[1]}, but the values are {real(least)} to {real(most)}"
         yield (f"{told}: write these values")
 
 

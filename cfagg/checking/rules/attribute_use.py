@@ -1,4 +1,4 @@
-"""Which attributes may stand where and what they hold: CF Appendix A, and section 8.1 for valid ranges."""
+"""Where attributes may be used and what they hold: CF Appendix A, and section 8.1 for valid ranges."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
             if right is None or right in owner.attributes or not _belongs(c, owner, right):
                 continue
             common = right in _COMMON
-            told = f"CF knows only {right!r}; {name!r} has no meaning in CF"
+            told = f"CF defines only {right!r}; {name!r} has no meaning in CF"
             fix: tuple[Edit, ...] = ()
             # Libraries let `_FillValue` only be given before there are values.
             if not common and right != "_FillValue":

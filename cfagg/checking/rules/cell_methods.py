@@ -119,7 +119,7 @@ def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
         yield Hit(v, "cell_methods", f"{entry.method!r} is not a cell method{hint}")
     elif since > c.version.minor:
         yield Hit(
-            v, "cell_methods", f"the method {entry.method!r} came with CF-1.{since}; {c.version} does not know it"
+            v, "cell_methods", f"the method {entry.method!r} came with CF-1.{since}; {c.version} does not have it"
         )
 
 

@@ -115,7 +115,7 @@ def grid_mapping_name_is_known(c: Context, v: Variable) -> Iterator[Hit]:
         meant = value.strip().lower().replace(" ", "_").replace("-", "_")
         fix = (Edit(v.path, "grid_mapping_name", meant),) if meant in MAPPINGS else ()
         hint = f"; did you mean {meant!r}?" if fix else ""
-        yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping that appendix F knows{hint}", None, fix)
+        yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping of appendix F{hint}", None, fix)
     elif c.version < MAPPINGS[value].since:
         since = MAPPINGS[value].since
         yield Hit(v, "grid_mapping_name", f"{value!r} is known since {since}; the dataset claims {c.version}")

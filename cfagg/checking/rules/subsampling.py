@@ -110,7 +110,7 @@ def parameters_are_of_the_method(c: Context, v: Variable) -> Iterator[Hit]:
             key = term.lower()
             if method is not None and key not in method.terms:
                 known = ", ".join(sorted(method.terms)) or "none"
-                message = f"{v.text('interpolation_name')} has no term {term!r}; it knows {known}"
+                message = f"{v.text('interpolation_name')} has no term {term!r}; its terms are {known}"
                 yield Hit(v, "interpolation_parameters", message)
             elif key in given:
                 yield Hit(v, "interpolation_parameters", f"the term {term!r} occurs twice")
