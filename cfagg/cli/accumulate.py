@@ -1,4 +1,4 @@
-"""``cfagg accumulate``: store the sums from which means over any range follow at once."""
+"""``cfagg accumulate``: store the sums that give means over any range at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cfagg aggregate``: put many files together as one dataset, by the aggregation rules of CF."""
+"""``cfagg aggregate``: join many files as one dataset, by the aggregation rules of CF."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DESCRIPTION = (
 
 EPILOG = """\
 examples:
-  cfagg aggregate 'tas_*.nc'                              what would be one array, and why the rest is apart
+  cfagg aggregate 'tas_*.nc'                              what would form one array, and why the rest is apart
   cfagg aggregate data/ -o tas.nc
   cfagg aggregate data/new/ -o tas.nc --append
   cfagg aggregate data/ --explain --html report.html
@@ -41,37 +41,37 @@ examples:
   find data -name '*.pp' | cfagg aggregate --files-from - -o all.nc --dask tcp://host:8786
 
 FILES are netCDF, PP and fields files, Zarr stores, aggregation files, patterns, directories and URLs; those of a
-directory are found at any depth. A file that is named twice counts once. Only metadata and coordinates are read.
+directory are found at any depth. A file named twice counts once. Only metadata and coordinates are read.
 Without -o nothing is written, and the explanation is printed.
 
-exit status: 0 done, 1 what OUT cannot say was refused, 2 wrong usage or a file that cannot be read, 130 interrupted
+exit status: 0 done, 1 refused what OUT cannot express, 2 wrong usage or a file that cannot be read, 130 interrupted
 """
 
 #: Rules by which variables are joined, as options: the fields of `cfagg.cf.joining.Options`, named here so that the
 #: help needs no import; a test compares them.  Kinds: a flag; one with an option for "no"; a number; a name; names;
 #: choices.
 RULES: tuple[tuple[str, str, str], ...] = (
-    ("relaxed_identities", "flag", "what has no standard name is known by its long name, else by its name"),
-    ("field_identity", "name", "know data variables by this attribute in place of the standard name"),
-    ("variable_identities", "flag", "know everything by its name in the file"),
+    ("relaxed_identities", "flag", "identify what has no standard name by its long name, else by its name"),
+    ("field_identity", "name", "identify data variables by this attribute instead of the standard name"),
+    ("variable_identities", "flag", "identify everything by its name in the file"),
     ("allow_no_identity", "flag", "also join variables that nothing identifies"),
     ("relaxed_units", "flag", "also join variables without units"),
-    ("rtol", "number", "how far coordinates may differ relatively (default: a few units in the last place)"),
-    ("atol", "number", "how far they may differ absolutely (default: 0)"),
-    ("equal_all", "flag", "all attributes have to be equal"),
-    ("exist_all", "flag", "all attributes have to be there in both or in neither"),
-    ("equal", "names", "this attribute has to be equal"),
-    ("exist", "names", "this attribute has to be there in both or in neither"),
-    ("ignore", "names", "leave this attribute out of the four options before"),
-    ("respect_valid", "flag", "valid ranges have to be equal"),
-    ("concatenate", "no", "whether values of attributes that differ are joined, or such attributes left out"),
-    ("overlap", "no", "whether cells of neighbours may overlap"),
-    ("contiguous", "flag", "there may be no gap between cells of neighbours"),
-    ("cells", "cells", "keep apart by size of cells: 'common' tells hourly, daily, monthly and yearly data apart"),
+    ("rtol", "number", "relative tolerance for coordinates (default: a few units in the last place)"),
+    ("atol", "number", "absolute tolerance for coordinates (default: 0)"),
+    ("equal_all", "flag", "all attributes must be equal"),
+    ("exist_all", "flag", "both or neither must have each attribute"),
+    ("equal", "names", "this attribute must be equal"),
+    ("exist", "names", "both or neither must have this attribute"),
+    ("ignore", "names", "exempt this attribute from the four options above"),
+    ("respect_valid", "flag", "valid ranges must be equal"),
+    ("concatenate", "no", "join the values of attributes that differ, or leave these attributes out"),
+    ("overlap", "no", "whether neighbouring cells may overlap"),
+    ("contiguous", "flag", "allow no gap between neighbouring cells"),
+    ("cells", "cells", "keep sizes of cells apart: 'common' separates hourly, daily, monthly and yearly data"),
     ("axes", "names", "join along this axis only, by its standard name"),
     ("dimension", "names", "make this attribute the coordinate of a new axis"),
     ("field_ancillaries", "names", "make this attribute an ancillary variable"),
-    ("interleave", "flag", "coordinates of one file may stand between those of another"),
+    ("interleave", "flag", "coordinates of one file may lie between those of another"),
     (
         "on_overlap", "apart error first last",
         "where files have the same coordinates: keep them apart, fail, or take the values of one (default: apart)",
@@ -154,7 +154,7 @@ def run(args: Arguments) -> int:
     if args.output is None:
         for option in ("append", "update", "to", "relative_to"):
             if getattr(args, option):
-                raise OptionError(f"--{option.replace('_', '-')} is about a file that is written: name it with -o")
+                raise OptionError(f"--{option.replace('_', '-')} concerns a written file: name it with -o")
     if args.html is not None:
         output.check(args.html, overwrite=args.overwrite)
         own = () if args.output is None else (args.output, f"{args.output}{SUFFIX}")

@@ -1,4 +1,4 @@
-"""``cfagg append``: let a Zarr store grow by what files hold."""
+"""``cfagg append``: extend a Zarr store with the contents of files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ examples:
   cfagg append temperature.zarr 2026-11.nc --dim time
   cfagg append s3://bucket/temperature.zarr data/2026-*.nc --dim time
 
-Readers see each file whole or not at all. If a run is killed, the store is as it was before the file at which it was,
-and the next run goes on from there.
+Readers see each file whole or not at all. If a run is killed, the store is as it was before the
+file being appended, and the next run continues from there.
 """
 
 OPTIONS = (

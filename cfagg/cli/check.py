@@ -45,8 +45,8 @@ examples:
   ncdump -h model.nc | cfagg check -
   cfagg explain UNI001
 
-Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is not a store stands
-for all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml
+Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; any other
+directory means all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml
 ([tool.cfagg.check]).
 
 exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or something could not be checked

@@ -1,4 +1,4 @@
-"""``cfagg explain``: what a rule checks, why, and an example that breaks it and one that does not."""
+"""``cfagg explain``: what a rule checks, why, and examples that fail and pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ examples:
   cfagg explain UNI TIM013
   cfagg explain AGG004 --json
 
-Without a code, all rules are listed. The beginning of a code stands for all codes that begin with it.
+Without a code, all rules are listed. The beginning of a code selects all codes that begin with it.
 """
 
 _WIDTH = 100

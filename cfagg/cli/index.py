@@ -21,8 +21,8 @@ examples:
   cfagg index data/*.nc -o data.cfagg-index
   cfagg index temperature.nc --to kerchunk -o temperature.json
 
-An index that is there is refreshed: only files that have changed are looked into. It is used wherever the aggregation
-file is read. Files may be patterns, directories or URLs.
+An existing index is refreshed: only changed files are scanned. It is used wherever the
+aggregation file is read. Files may be patterns, directories or URLs.
 """
 
 OPTIONS = (

@@ -30,8 +30,8 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation, a file or a store in another format or dialect"),
-    "aggregate": ("cfagg.cli.aggregate", "put many files together as one dataset"),
-    "index": ("cfagg.cli.index", "note where values stand, so that thousands of fragments are read quickly"),
+    "aggregate": ("cfagg.cli.aggregate", "join many files as one dataset"),
+    "index": ("cfagg.cli.index", "record where values are, so that thousands of fragments are read quickly"),
     "append": ("cfagg.cli.append", "append files to a Zarr store, each whole or not at all"),
     "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
@@ -47,7 +47,7 @@ _OVERVIEW = """\
 cfagg treats many climate, weather and ocean files as one array.
 
   see what a file contains         cfagg show temperature.nca
-  put many files together          cfagg aggregate data/ -o temperature.nc
+  join many files                  cfagg aggregate data/ -o temperature.nc
   convert it to Zarr               cfagg convert temperature.nca temperature.zarr
   check it against CF              cfagg check temperature.nc
   average it over any range        cfagg accumulate temperature.zarr tas

@@ -15,7 +15,7 @@ examples:
   cfagg obs index synop.zarr --from data
 
 Stores written by other software get an index of small pages beside their own, which that software ignores; rows,
-existing indexes and attributes are not changed. If there are index pages already, they are rebuilt.
+existing indexes and attributes are not changed. Existing index pages are rebuilt.
 """
 
 OPTIONS = (

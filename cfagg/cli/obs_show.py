@@ -1,4 +1,4 @@
-"""``cfagg obs show``: what is in a store of observations."""
+"""``cfagg obs show``: the contents of a store of observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of the command line: options in full only, and suggestions for what is misspelt."""
+"""The parser of the command line: options in full only, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 

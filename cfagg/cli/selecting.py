@@ -147,7 +147,7 @@ def _by_index(choice: Choice, length: int) -> Any:
     listed = [int(p) for p in inner.split(",")]
     outside = [i for i in listed if not -length <= i < length]
     if outside:
-        raise SelectionError(f"--select {choice}: there is no position {outside[0]}, the dimension has {length:,}")
+        raise SelectionError(f"--select {choice}: there is no position {outside[0]}; the dimension has {length:,}")
     inside = [i % length for i in listed]
     return inside[0] if len(inside) == 1 else np.array(inside, np.int64)
 

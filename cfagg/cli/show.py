@@ -1,4 +1,4 @@
-"""``cfagg show``: what is in a file, without opening any file that it refers to."""
+"""``cfagg show``: the contents of a file, without opening the files that it refers to."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _plot(source: Source, args: Arguments) -> None:
     drawn = dict(list(found.items())[: plot.PANELS])
     if len(drawn) < len(found):
         print(
-            f"{len(found)} aggregations, of which the first {len(drawn)} are drawn; choose others with --variable",
+            f"{len(found)} aggregations, the first {len(drawn)} of which are drawn; choose others with --variable",
             file=sys.stderr,
         )
     with output.aside(args.plot) as name:

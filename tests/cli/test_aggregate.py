@@ -177,7 +177,7 @@ def test_what_is_about_an_output_needs_one(
 ) -> None:
     months(tmp_path, 1)
     assert cli.main(["aggregate", str(tmp_path), *given]) == 2
-    assert f"{given[0]} is about a file that is written" in capsys.readouterr().err
+    assert f"{given[0]} concerns a written file" in capsys.readouterr().err
 
 
 def test_no_files_are_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

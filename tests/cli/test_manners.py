@@ -80,7 +80,7 @@ def test_a_target_that_may_not_be_written_is_named_once(
     places = {"test1.nc": str(sample("test1.nc")), "RECIPE": str(recipe)}
     status, _, err = said(capsys, *(places.get(c, c.replace("TARGET", f"{folder}/new")) for c in command))
     assert status == 2
-    assert err.endswith(f" cannot be written: {REFUSED}; get the right to write there, or choose another place\n")
+    assert err.endswith(f" cannot be written: {REFUSED}; get permission to write there, or choose another place\n")
     assert err.count(str(folder)) == 1
 
 
@@ -95,7 +95,10 @@ def test_a_target_that_may_not_be_written_is_named_once(
         (("convert", "sst.nca", "x.zarr", "--chunks", "tme=3"), "chunks of 'tme': no converted variable of"),
         (("convert", ".", "x.zarr"), "is not a Zarr store: it has neither zarr.json nor .zgroup"),
         (("show", "sst.nca", "--plot", "x.bmp"), "the picture x.bmp cannot be drawn: its name must end in .png"),
-        (("obs", "create", "gone.yaml", "x.nc"), "x.nc would be a Zarr store, a directory, and its name ends with"),
+        (
+            ("obs", "create", "gone.yaml", "x.nc"),
+            "x.nc would be a Zarr store, which is a directory, but its name ends with",
+        ),
         (("obs", "check", "sst"), "sst: not checked"),
     ],
 )
@@ -219,7 +222,7 @@ def test_a_work_directory_of_another_user_is_named(
         whose = f"{tmp_path}/.{target}.cfagg-partial was made by another user"
         assert err == (
             f"error: {tmp_path / target} cannot be written: {whose}; "
-            "wait until they have finished, or have it removed\n"
+            "wait until they have finished, or ask them to remove it\n"
         )
         assert not Path(target).exists()
     cfagg.convert("test1.nc", "a.zarr")
