@@ -1,4 +1,4 @@
-"""Modules that the documentation has taught and that have another name by now: the old one still works, with a warning.
+"""Documented modules that have moved: the old name still works, with a warning.
 
 A name is kept for the minor version in which it moved, and is gone in the next one.
 """
@@ -61,7 +61,7 @@ class _Moved:
 
         name = MOVED[module.__name__]
         # Past the frames of importlib, the warning belongs to who imports.
-        warnings.warn(f"{module.__name__} is {name} now; import that", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{module.__name__} is now {name}; import that", DeprecationWarning, stacklevel=2)
         now = import_module(name)
         module.__path__ = []  # it may have been a package, of which others are asked for
         vars(module).update({n: getattr(now, n) for n in now.__all__}, __all__=now.__all__, __doc__=now.__doc__)

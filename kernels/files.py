@@ -111,7 +111,7 @@ def read_files(
     """
     system = _system()
     if system is None:
-        raise NotImplementedError("files are read so on Linux only")
+        raise NotImplementedError("files can be read this way on Linux only")
     encoded = [n.encode("utf-8", "surrogateescape") for n in names]
     text = np.frombuffer(b"\0".join(encoded) + b"\0", np.uint8)
     ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) + 1)
@@ -120,7 +120,7 @@ def read_files(
     if len(names) and fits:
         fits = min(int(starts.min()), int(sizes.min())) >= 0 and int((starts + sizes).max()) <= memory.size
     if not fits or any(b"\0" in n for n in encoded):
-        raise ValueError("names have no NUL characters, and files go into the memory that is there")
+        raise ValueError("names have no NUL characters, and the memory must hold all files")
     if len(names):
         _read(
             system,

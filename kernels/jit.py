@@ -1,4 +1,4 @@
-"""The one place where Numba's options and its cache are chosen.
+"""The one place that chooses Numba's options and cache.
 
 Every kernel is decorated with `jit` from here.  Kernels are serial and release the GIL; threads above them run them in
 parallel.  Compiled code is kept on disk where a cache directory is writable.  Where none is (a read-only installation

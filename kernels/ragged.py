@@ -52,7 +52,7 @@ def gather_rows(
     lengths = np.diff(indptr)
     for source, start, out in zip(sources, starts, outs, strict=True):
         if len(start) != len(lengths) or source.dtype != out.dtype or (len(indptr) and int(indptr[-1]) > len(out)):
-            raise IndexError("rows, their starts and their output do not fit together")
+            raise IndexError("rows, their starts and their output do not match")
         if len(start) and (
             int(lengths.min()) < 0 or int(indptr[0]) < 0 or int(start.min()) < 0
             or int((start + lengths).max()) > len(source)

@@ -24,7 +24,7 @@ def test_a_moved_name_is_what_it_was_and_warns_who_imports_it(line, now):
     )
     code += f"warnings.simplefilter('ignore')\n{line}\nimport cfagg.findings; print(found is cfagg.findings.{now})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
-    assert said[0].endswith("is cfagg.findings now; import that")
+    assert said[0].endswith("is now cfagg.findings; import that")
     assert said[1] == "True"
 
 

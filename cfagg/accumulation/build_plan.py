@@ -241,8 +241,8 @@ def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: 
     extra = group.extra
     if extra is None or found.other or len(found.grown) != 1 or found.written is None:
         raise StaleError(
-            f"{where} has changed otherwise than by growing along one dimension since its accumulation was built, so "
-            "nothing can be appended; rebuild it with refresh=True (--refresh)",
+            f"{where} has not only grown along one dimension since its accumulation was built, so nothing can be "
+            "appended; rebuild it with refresh=True (--refresh)",
             found.problems,
         )
     (dim,) = found.grown

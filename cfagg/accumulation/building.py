@@ -352,7 +352,7 @@ def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
                 consolidate(array, shop.target, shop.root)
         _finish(shop, array)
     except OSError as error:
-        raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error, shop.target)}") from error
+        raise TargetError(f"{shop.target} is in place, but not finished: {reason(error, shop.target)}") from error
     finally:
         shop.abandon_if_useless()
 
@@ -363,7 +363,7 @@ def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
     again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
-    hint = f"; what is done is kept, finish it {again}"
+    hint = f"; finished work is kept, finish it {again}"
     try:
         _finish(shop, plan.array)
         yield
@@ -383,7 +383,7 @@ def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
         raise
     except OSError as error:
         if is_known(lambda: shop.published):
-            rest = f"is in its place, but not finished; finish it {again}"
+            rest = f"is in place, but not finished; finish it {again}"
             raise TargetError(f"{plan.folder} {rest}: {reason(error, plan.folder)}") from error
         rest = hint if is_known(lambda: shop.unfinished) else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error, plan.folder)}{rest}") from error

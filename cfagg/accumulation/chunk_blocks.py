@@ -163,6 +163,6 @@ def _changed(recipe: Recipe, number: int) -> CfaggError:
     array, index = recipe.window.array, recipe.window.index(number)
     again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
     return StaleError(
-        f"{array.store}: array {array.path!r}, chunk {index} is not the one that was there when the accumulation "
-        f"began (it was written since, or a Dask worker does not see it); {again} when nothing writes to it"
+        f"{array.store}: array {array.path!r}, chunk {index} has changed since the accumulation began, or a Dask "
+        f"worker does not see it; {again} when nothing writes to it"
     )

@@ -1,4 +1,4 @@
-"""Whether an accumulation still belongs to its data, which is checked with every answer by the files themselves.
+"""Whether an accumulation still belongs to its data, checked against the files with every answer.
 
 The metadata of the array, never consolidated ones, are read again, and so are those of coordinates and of the arrays
 that weights were made from.  For every stored object on which the answer depends, size, times and inode are compared

@@ -263,7 +263,7 @@ class Pass:
 
         ahead = [submit(b) for b in itertools.islice(batches, 2 * threads_of(client))]
         pending = as_completed(ahead, with_results=True)
-        for _, batch in answers(client, pending, TargetError, "; what is done is kept"):
+        for _, batch in answers(client, pending, TargetError, "; finished work is kept"):
             for found in batch:
                 self._keep(found)
                 self._count(found.records["number"])

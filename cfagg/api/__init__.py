@@ -1,1 +1,1 @@
-"""The functions of analysis code, over all rooms."""
+"""The functions of analysis code."""

@@ -1,4 +1,4 @@
-"""The accessor ``.cfagg`` of xarray's DataArray: statistics from an accumulation where there is one, else by xarray.
+"""The accessor ``.cfagg`` of xarray's DataArray: statistics from an accumulation if there is one, else by xarray.
 
 It is registered by ``import cfagg`` after ``import xarray``, by ``import cfagg.api.accessor`` in any order, by
 `cfagg.read`, and when xarray loads the engine of cfagg.  ``import cfagg`` alone does not load xarray.

@@ -267,5 +267,7 @@ def _reference(
 
 
 def _not_readable(name: str | None, count: int, unread: str) -> ReferenceSummary:
-    reason = f"the format {unread!r} cannot be read; expected netCDF: convert the file to netCDF and refer to that"
+    reason = (
+        f"the format {unread!r} cannot be read; expected netCDF: convert the file to netCDF and refer to the result"
+    )
     return ReferenceSummary(name, count, "not readable", reason=reason)

@@ -1,4 +1,4 @@
-"""Arrays that are read in chunks, in a notebook: what is known before anything is read, and a picture of the grid."""
+"""Arrays in chunks, in a notebook: their facts before anything is read, and a picture of the grid."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def draw_chunks(dims: Sequence[str], grid: Grid) -> Drawing:
     if binned:
         height += 16
         about = f"{math.prod(axis.partitions / axis.cells for axis in binned):,.0f}"
-        out.texts.append(Text(2, height - 6, f"a cell stands for about {about} chunks", 11, tone="muted"))
+        out.texts.append(Text(2, height - 6, f"each cell represents about {about} chunks", 11, tone="muted"))
     out.height = height
     out.width = max(
         x[-1] + dx + 10, *(t.x + text_width(t.text, t.size) + 4 for t in out.texts if t.anchor == "start"), 60

@@ -80,7 +80,7 @@ def _check(array: DataArray, kinds: Mapping[Hashable, str], grid: Grid | None) -
         along = field_sections.panel_dim(array, kinds, grid)
         if array.sizes[along] > PANELS:
             wrong = (
-                f"it would have {array.sizes[along]} panels, one per {along}, and at most {PANELS} are drawn; select "
+                f"it would have {array.sizes[along]} panels, one per {along}, but at most {PANELS} are drawn; select "
                 f"fewer, or average over {along}"
             )
     if wrong:

@@ -234,7 +234,7 @@ def _notes(scene: _Scene, out: Drawing, y: float) -> float:
     if binned:
         about = " × ".join(f"{x.partitions / x.cells:,.0f}" for x in binned)
         names = " × ".join(x.name for x in binned)
-        notes.append(f"A cell stands for about {about} partitions ({names}) and has the colour of one of them")
+        notes.append(f"Each cell represents about {about} partitions ({names}) and has the colour of one of them")
     if all(x.partitions > 1 for x in drawn) and not _layered(scene):
         notes.append("Partitions inside the box are not visible")
     for note in notes:

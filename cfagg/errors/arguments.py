@@ -1,4 +1,4 @@
-"""Arguments of public functions: what is of the wrong type is refused by name, in one sentence."""
+"""Arguments of public functions: a wrong type is refused by name, in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that come with an extra: whether they are installed, before work begins that needs them."""
+"""Libraries of an extra: whether they are installed, checked before work that needs them begins."""
 
 from __future__ import annotations
 

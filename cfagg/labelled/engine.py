@@ -130,7 +130,7 @@ def _path(
     if not isinstance(filename_or_obj, (str, os.PathLike)):
         raise SourceError(
             f"expected the path or URL of a netCDF file, found {type(filename_or_obj).__name__}; references in an "
-            "aggregation start at its file, so it cannot be read from memory"
+            "aggregation are relative to its file, so it cannot be read from memory"
         )
     return a_place(filename_or_obj, storage_options, allow)
 

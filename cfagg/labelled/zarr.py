@@ -130,7 +130,7 @@ class _Indexer:
         where = f"array {self._array.path!r} of {self._array.store}"
         if COARSE in self._array.attrs:
             raise LimitError(
-                f"{where} is decoded by zarr-python, and has more chunks of unequal lengths than that lists; write it "
+                f"{where} is decoded by zarr-python and has more chunks of unequal lengths than it can list; write it "
                 "in fewer chunks, or with codecs that cfagg decodes"
             )
         check_chunk(_chunks(self._array)[1] * self._array.dtype.itemsize, f"a chunk of {where}")
@@ -143,8 +143,8 @@ class _Indexer:
             if (lacking := no_codec(error)) is not None:
                 raise UnsupportedError(f"{where} {lacking}") from error
             raise SourceError(
-                f"{where} cannot be read, zarr-python says: "
-                f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"
+                f"{where} cannot be read; zarr-python raises {type(error).__name__}: {str(error)[:300]}; write the "
+                "chunk again"
             ) from error
 
 
@@ -278,7 +278,7 @@ def _find_problem(store: CheckedStore, group: str, error: Exception) -> None:
     if node is not None and node.is_array:
         where = f"{store.path}/{node.path}".rstrip("/")
         raise SourceError(
-            f"{where} is one Zarr array and no group; cfagg.read opens groups: name the one that holds it"
+            f"{where} is a single Zarr array, and cfagg.read opens groups: name the group that contains it"
         )
     for path in _nodes(store, group):
         if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):
@@ -308,6 +308,6 @@ def _find_problem_of(store: CheckedStore, path: str, error: Exception) -> None:
     if not named and isinstance(error, KeyError):
         key = "dimension_names in zarr.json" if array.zarr_format == 3 else "the attribute _ARRAY_DIMENSIONS"
         raise SourceError(
-            f"{store.path}: array {path!r} has no names of dimensions, which a dataset needs; write them ({key}), or "
-            "open the array with cfagg.open_array"
+            f"{store.path}: array {path!r} has no names of dimensions, which a dataset requires; write them ({key}), "
+            "or open the array with cfagg.open_array"
         )

@@ -1,4 +1,4 @@
-"""Where the chunks of an array stand, and how they are encoded: the same for every format.
+"""Where the chunks of an array are stored, and how they are encoded: the same for every format.
 
 An HDF5 chunk, a Zarr chunk, a netCDF-3 record and a PP field are one thing: a range of bytes with a codec and a place
 in an array.

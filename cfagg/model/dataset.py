@@ -209,9 +209,7 @@ class Variable:
         if self.dialect is not None:
             return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
         if self.size > limit:
-            raise LimitError(
-                f"variable {self.path!r} has {self.size:,} values, more than {limit:,} are not read at once"
-            )
+            raise LimitError(f"variable {self.path!r} has {self.size:,} values; at most {limit:,} are read at once")
         shape = tuple(d.size for d in self.stored)
         if self.read is None:
             return np.empty((0,) * max(len(shape), 1), self.dtype)

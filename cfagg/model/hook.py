@@ -1,4 +1,4 @@
-"""What draws the parts of the model in notebooks, which the model itself may not know."""
+"""The hook that draws parts of the model in notebooks, which the model itself must not import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitions of an aggregation, one column for each thing that is known of them.
+"""The partitions of an aggregation, one column for each property.
 
 *partition*: one cell of the partition matrix of an aggregation: a region of the master array, filled from one place.
 """

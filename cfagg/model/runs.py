@@ -1,4 +1,4 @@
-"""Equal lengths one after the other, as pairs of length and number: how edges are written in metadata."""
+"""Runs of equal lengths as pairs of length and number: how edges are written in metadata."""
 
 from __future__ import annotations
 

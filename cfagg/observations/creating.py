@@ -249,7 +249,7 @@ def create_observations(
     except KeyboardInterrupt:
         place.abandon_if_useless()
         what = "is complete" if is_known(lambda: place.finished) else "was not written"
-        kept = f"; what is done is kept, {'finish it by the same call' if append else place.remedy}"
+        kept = f"; finished work is kept, {'finish it by the same call' if append else place.remedy}"
         rest = kept if is_known(lambda: place.unfinished) else ""
         raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""The fewest axes in which a block can be worked off, which sums are made from which, and blocks for the kernels.
+"""The fewest axes in which a block can be worked off, which sums follow from which, and blocks for the kernels.
 
 Axes of length 1 are ignored; neighbours that every set of axes has or lacks together are one axis.  So a chunk of four
 dimensions of which two are summed separately becomes one of two or three, with long rows.

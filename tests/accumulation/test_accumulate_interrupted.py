@@ -361,7 +361,7 @@ def test_a_store_beside_which_nothing_can_be_made_is_refused_in_one_sentence(sto
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     # The name of the work directory says nothing to a user, and is left out.
     with pytest.raises(
-        TargetError, match=r"tas_accumulation_group cannot be written: Permission denied; get the right [^.]*$"
+        TargetError, match=r"tas_accumulation_group cannot be written: Permission denied; get permission [^.]*$"
     ):
         accumulate(store, "tas")
 

@@ -18,7 +18,7 @@ from cfagg.formats.zarr.codecs import decoder
 from cfagg.kernels import files
 from cfagg.kernels.files import MISSING, ODD, READ, can_read_files, read_files
 
-pytestmark = pytest.mark.skipif(not can_read_files(), reason="files are read so on Linux only")
+pytestmark = pytest.mark.skipif(not can_read_files(), reason="files can be read this way on Linux only")
 
 
 @pytest.fixture
