@@ -78,7 +78,7 @@ def test_what_a_picture_leaves_out_is_said():
     drawing = draw_chunks(tuple("tzyx"), Grid.regular((3650, 10, 180, 360), (1, 1, 90, 90)))
     said = [text.text for text in drawing.texts]
     assert "not drawn: y: 180" in said
-    assert "a cell stands for about 61 chunks" in said
+    assert "each cell represents about 61 chunks" in said
 
 
 def test_rows_show_how_long_they_are_and_their_labels(tmp_path):

@@ -76,7 +76,7 @@ def test_missing_partitions_have_no_colour_and_are_counted():
 def test_a_million_partitions_make_a_small_picture_that_says_it_is_binned(matrix):
     drawing = draw(arrays.of_a_million(*matrix))
     assert len(drawing.patches) + len(drawing.texts) + len(drawing.lines) < 2500
-    assert any("A cell stands for about" in t for t in texts(drawing))
+    assert any("Each cell represents about" in t for t in texts(drawing))
 
 
 def test_without_dimensions_there_is_one_cell():

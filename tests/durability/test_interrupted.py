@@ -36,7 +36,7 @@ def test_an_interrupted_writer_says_how_it_is_finished(tmp_path, monkeypatch, ca
         assert writer.run(tmp_path) == 130
     told = capfd.readouterr().err.splitlines()[-1]
     assert told.startswith("interrupted: ")
-    assert told.endswith(f"what is done is kept, {said}")
+    assert told.endswith(f"finished work is kept, {said}")
     again = {"convert": writers.convert, "accumulate": writers.accumulate}.get(name.split()[0])
     status = (
         again(tmp_path, *options.split()) if again is not None else writers.build(tmp_path, "long", *options.split())

@@ -112,7 +112,7 @@ def test_files_are_inflated_as_python_does(tmp_path: Path, within: int) -> None:
 def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     memory, starts, sizes = places([3, 3])
-    with pytest.raises(ValueError, match="memory that is there"):
+    with pytest.raises(ValueError, match="the memory must hold"):
         read_files(within, ["a", "a"], memory[:5], starts, sizes)
     with pytest.raises(ValueError, match="NUL"):
         read_files(within, ["a\0b", "a"], memory, starts, sizes)
@@ -121,7 +121,7 @@ def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> No
 
 @pytest.mark.parametrize(("starts", "sizes"), [([-4], [4]), ([4], [-4]), ([0, 4], [4]), ([0], [4, 4])])
 def test_places_that_are_none_are_refused(within: int, starts: list[int], sizes: list[int]) -> None:
-    with pytest.raises(ValueError, match="memory that is there"):
+    with pytest.raises(ValueError, match="the memory must hold"):
         read_files(within, ["a"], np.zeros(8, np.uint8), np.array(starts), np.array(sizes))
 
 

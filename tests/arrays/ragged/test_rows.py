@@ -227,7 +227,7 @@ def test_rows_that_are_not_there_are_refused(key, store):
     ],
 )
 def test_a_mask_is_never_left_out(rows, labels, tmp_path):
-    with pytest.raises(ConformError, match="are masked, which chunks are not"):
+    with pytest.raises(ConformError, match="are masked, but chunks have no mask"):
         cfagg.write_rows(rows, tmp_path / "a.zarr", labels=labels)
     assert list(tmp_path.iterdir()) == []
 

@@ -304,7 +304,7 @@ def test_in_a_container_too_one_accumulation_takes_the_place_of_another(containe
     for _ in range(2):
         accumulated(cloud, overwrite=True)
     compared(cloud, plain(3, **LITTLE))
-    with pytest.raises(TargetExistsError, match="somebody else"):
+    with pytest.raises(TargetExistsError, match="another process"):
         cloud[2].put(f"{GROUP}/zarr.json", b"{}", match='"0x0"')
 
 

@@ -122,6 +122,6 @@ def test_a_group_that_another_run_wrote_meanwhile_stays(cloud, tmp_path, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(ObjectPlace, "put", slow)
-        with pytest.raises(cfagg.errors.TargetError, match="somebody else"):
+        with pytest.raises(cfagg.errors.TargetError, match="another process"):
             update(cloud[0], storage_options=cloud[1])
     answers(cloud, 12)

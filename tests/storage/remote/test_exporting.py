@@ -121,7 +121,7 @@ def test_files_of_a_server_that_tells_no_time_are_refused(tmp_path: Path) -> Non
     months(tmp_path, 1)[0].rename(tmp_path / "a.nc")
     with served(tmp_path) as server:
         urls = [f"{server.url}/a.nc"]
-        with pytest.raises(SourceError, match="does not say when it was changed"):
+        with pytest.raises(SourceError, match="gives no time of its last change"):
             cfagg.index(urls, output=tmp_path / "out.icechunk", to="icechunk")
     assert not (tmp_path / "out.icechunk").exists()
 

@@ -134,7 +134,7 @@ def test_two_runs_at_once_leave_the_commit_of_the_first(source, keyed, url):
         if done == total:
             cfagg.convert(source, url, overwrite=True, variables=["y"])
 
-    with pytest.raises(TargetError, match="branch is as it was"):
+    with pytest.raises(TargetError, match="branch is unchanged"):
         cfagg.convert(source, url, overwrite=True, progress=meanwhile)
     assert set(group(keyed, url)) == {"y"}
 

@@ -80,10 +80,10 @@ def test_no_source_is_removed_whatever_reads_it(source: str, keyed: Bucket, tmp_
         cfagg.concatenate([cfagg.open_array(source, "tas").to_dask() + 1]),
     ]
     for what in given:
-        with pytest.raises(TargetError, match="is read from there"):
+        with pytest.raises(TargetError, match="are read from it"):
             cfagg.write(what, source, overwrite=True)
         assert keyed.keys(prefix) == stored
-    with pytest.raises(TargetError, match="is read from there"):
+    with pytest.raises(TargetError, match="are read from it"):
         cfagg.write(given[0], f"s3://{keyed.name}/lazy/{tmp_path.name}", overwrite=True)
     with pytest.warns(CfaggWarning, match="is removed before"):
         cfagg.write(opened.load() + 1, source, overwrite=True)

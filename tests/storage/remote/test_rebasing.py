@@ -70,7 +70,7 @@ def test_a_file_that_was_written_meanwhile_is_left_as_it_is(there, bucket, monke
         return put(self, key, data, **how)
 
     monkeypatch.setattr(ObjectStore, "put", late)
-    with pytest.raises(TargetExistsError, match="somebody else"):
+    with pytest.raises(TargetExistsError, match="another process"):
         cfagg.rebase(there, "parts", "other", storage_options=bucket.options)
     assert stored(bucket, there) == b"of somebody else"
 

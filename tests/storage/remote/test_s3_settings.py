@@ -110,7 +110,7 @@ def test_a_server_says_that_it_has_encrypted(bucket, monkeypatch) -> None:
 def test_a_repository_of_icechunk_is_not_written_where_encryption_is_asked_for(monkeypatch) -> None:
     pytest.importorskip("icechunk", reason="icechunk is not installed")
     monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
-    with serving() as server, pytest.raises(TargetError, match="Icechunk's library does not ask"):
+    with serving() as server, pytest.raises(TargetError, match="Icechunk's library does not request"):
         cfagg.convert(
             sample("temperature.nca"), "s3://b1/r", to="icechunk",
             target_options=keyed(server.url),

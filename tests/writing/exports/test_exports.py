@@ -386,7 +386,9 @@ def test_what_icechunk_refuses_is_an_error_of_ours_and_leaves_nothing(tmp_path, 
 
     monkeypatch.setattr(icechunk.Session, "commit", full)
     before = set(tmp_path.iterdir())
-    with pytest.raises(TargetError, match=r"tas\.icechunk cannot be written, Icechunk says: no space left on device$"):
+    with pytest.raises(
+        TargetError, match=r"tas\.icechunk cannot be written; Icechunk reports: no space left on device$"
+    ):
         exported(path, "tas.icechunk")
     assert set(tmp_path.iterdir()) == before
 
@@ -428,7 +430,7 @@ def test_sums_that_were_shuffled_with_elements_of_eight_bytes_are_a_loss(tmp_pat
     with pytest.raises(LossError) as caught:
         exported(path, target)
     assert {loss.why for loss in caught.value.losses} == {
-        "its chunks were shuffled with what fletcher32 added, which Zarr has no codec for"
+        "its chunks were shuffled together with bytes added by fletcher32, for which Zarr has no codec"
     }
     assert not (tmp_path / target).exists()
 

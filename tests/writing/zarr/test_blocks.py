@@ -136,14 +136,14 @@ def test_blocks_that_do_not_fit_beside_each_other_are_refused(tmp_path):
 
 def test_a_block_of_another_length_than_dask_says_is_refused(tmp_path):
     cut = da.map_blocks(lambda b: b[1:], da.ones(6, chunks=((2, 1, 3),)), dtype="f8", meta=np.empty(0))
-    with pytest.raises(ConformError, match=r"block 0 along dimension 'n' has 1 elements, and Dask says 2"):
+    with pytest.raises(ConformError, match=r"block 0 along dimension 'n' has 1 elements, but Dask says 2"):
         write_blocks({"x": Blocks(cut, ("n",))}, tmp_path / "out.zarr")
 
 
 @pytest.mark.parametrize(
     ("array", "error", "text"),
     [
-        (da.ones(4).map_blocks(lambda b: b.astype("i4"), dtype="f8"), ConformError, "type int32, and Dask says f"),
+        (da.ones(4).map_blocks(lambda b: b.astype("i4"), dtype="f8"), ConformError, "type int32, but Dask says f"),
         (da.from_array(np.array(["a", None], object), chunks=2), ConformError, "of type NoneType; only text is"),
         (da.ma.masked_greater(da.ones(3), 0), ConformError, "is masked"),
         (da.from_array(np.zeros(2, "M8[s]")), UnsupportedError, "give it units such as"),
@@ -174,8 +174,8 @@ def test_a_name_that_zarr_does_not_have_is_refused(name, tmp_path):
         ({3: da.ones(2), "3": da.zeros(2)}, OptionError, "two have the name '3'"),
         ({"x": (3, da.ones(2))}, OptionError, "'x': dimensions: found an object of type int"),
         ({"x": ((1,), da.ones(2))}, OptionError, "'x': dimensions: found an object of type int"),
-        ({"x": ("n", da.ones((2, 2)))}, OptionError, "has 2 dimensions, and their names are"),
-        ({"x": (("n", "n"), da.ones((2, 2)))}, OptionError, "has 2 dimensions, and their names are"),
+        ({"x": ("n", da.ones((2, 2)))}, OptionError, "has 2 dimensions, but their names are"),
+        ({"x": (("n", "n"), da.ones((2, 2)))}, OptionError, "has 2 dimensions, but their names are"),
         (
             {"x": ("n", da.from_array(np.array(["\udc80"], object), chunks=1))},
             ConformError,
@@ -203,7 +203,7 @@ def test_attributes_that_json_cannot_say_are_found_before_anything_is_computed(t
 def test_a_block_with_other_dimensions_than_dask_says_is_refused(function, tmp_path):
     x = da.arange(10, chunks=4)
     made = x[x > 3].map_blocks(function, dtype="i8", meta=np.empty(0, int))
-    with pytest.raises(ConformError, match="and Dask says 1; correct the function"):
+    with pytest.raises(ConformError, match="but Dask says 1; correct the function"):
         cfagg.write({"x": ("n", made)}, tmp_path / "out.zarr")
 
 
@@ -475,7 +475,7 @@ def test_write_takes_columns_as_a_mapping_with_dimensions_and_attributes(tmp_pat
     ("given", "text"),
     [
         ({"x": [1, 2]}, "'x': an object of type list cannot be written in a mapping"),
-        ({"x": (("a", "b"), da.ones(3))}, "'x' has 1 dimensions, and their names are"),
+        ({"x": (("a", "b"), da.ones(3))}, "'x' has 1 dimensions, but their names are"),
         ({"x": (("a",), da.ones(3), 5)}, "x: found an object of type int; expected attributes"),
     ],
 )

@@ -103,7 +103,7 @@ def test_values_of_another_type_than_dask_says_are_refused_and_never_rounded(
     said: str, found: str, tmp_path: Path
 ) -> None:
     array = da.ones(4, chunks=2, dtype=said).map_blocks(lambda b: (b * 1.5).astype(found), dtype=said)
-    with pytest.raises(ConformError, match=rf"type {np.dtype(found)}, and {np.dtype(said)} was said"):
+    with pytest.raises(ConformError, match=rf"type {np.dtype(found)}, but Dask says {np.dtype(said)}"):
         cfagg.write(array, tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
 

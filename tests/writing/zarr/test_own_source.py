@@ -77,5 +77,5 @@ def test_what_cannot_be_looked_into_is_refused() -> None:
     endless: list[Any] = []
     for _ in range(100_000):
         endless = [endless]
-    with pytest.raises(TargetError, match="cannot be looked into"):
+    with pytest.raises(TargetError, match="cannot be found out"):
         refuse_own_source(TARGET, endless, overwrite=True)

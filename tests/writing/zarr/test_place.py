@@ -57,9 +57,9 @@ def test_a_swap_needs_the_state_that_was_read(tmp_path: Path) -> None:
     assert read is not None
     assert read[1] == tag
     tag = place.swap("zarr.json", b"2", tag)
-    with pytest.raises(TargetError, match="somebody else"):
+    with pytest.raises(TargetError, match="by another process"):
         place.swap("zarr.json", b"3", read[1])
-    with pytest.raises(TargetError, match="somebody else"):
+    with pytest.raises(TargetError, match="by another process"):
         place.swap("zarr.json", b"3", None)
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"2"]
 
@@ -151,7 +151,7 @@ def test_what_is_staged_takes_its_place_when_it_is_on_disk(tmp_path: Path) -> No
 def test_several_are_swapped_or_none(tmp_path: Path) -> None:
     place = place_of(tmp_path)
     tags = place.swap_all([("a", b"1", None), ("b", b"1", None)])
-    with pytest.raises(TargetError, match="somebody else"):
+    with pytest.raises(TargetError, match="by another process"):
         place.swap_all([("a", b"2", tags[0]), ("b", b"2", None)])
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a": b"1", "b": b"1"}
     place.swap_all([("a", b"2", tags[0]), ("b", b"2", tags[1])])
@@ -198,7 +198,7 @@ def test_the_names_of_new_folders_are_forced_to_disk_however_many(tmp_path, monk
 def test_what_is_staged_is_dropped_where_something_else_is_not_as_it_was(tmp_path: Path) -> None:
     place = place_of(tmp_path)
     place.stage("c/0", b"new")
-    with pytest.raises(TargetError, match="written by somebody else"):
+    with pytest.raises(TargetError, match="written by another process"):
         place.swap_all([("zarr.json", b"new", (1, 2, 3))])
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
 

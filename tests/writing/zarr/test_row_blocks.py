@@ -176,7 +176,7 @@ def test_a_task_that_comes_late_leaves_nothing_in_the_store(rows, tmp_path, monk
 @pytest.mark.parametrize(
     ("rows", "options", "error", "text"),
     [
-        ([lambda: matrix(3), matrix(3)], {}, OptionError, "number 1 is of type csr_array, and those before"),
+        ([lambda: matrix(3), matrix(3)], {}, OptionError, "number 1 is of type csr_array, but those before"),
         ([matrix(3), lambda: matrix(3)], {}, OptionError, "block 1 is computed later .*; give one kind"),
         ([lambda: lambda: 3], {}, OptionError, "piece 0: an object of type function"),
         ([lambda: [dask.delayed(3)]], {}, OptionError, "piece 0 gives what is computed later"),

@@ -107,13 +107,13 @@ def test_times_in_other_units_are_the_same_dates(
 
 def test_what_an_integer_would_cut_is_refused() -> None:
     for value in (0.5, 200.0, -129.0, np.inf):
-        with pytest.raises(ConformError, match="holds exactly"):
+        with pytest.raises(ConformError, match="cannot be stored exactly"):
             storing(Form(np.dtype("f8")), False, Form(np.dtype("i1")), "v")(np.array([value]))
     with pytest.raises(ConformError, match="no fill value"):
         storing(Form(np.dtype("f8")), False, Form(np.dtype("i1")), "v")(np.array([np.nan]))
     for value in (2**53 + 1, -(2**63)):
         target = Form(np.dtype("f8" if value > 0 else "u8"))
-        with pytest.raises(ConformError, match="holds exactly"):
+        with pytest.raises(ConformError, match="cannot be stored exactly"):
             storing(Form(np.dtype("i8")), False, target, "v")(np.array([value]))
 
 
@@ -123,7 +123,7 @@ def test_a_fill_value_is_read_in_every_form_that_zarr_has() -> None:
         assert np.isnan(fill)
     assert form_of({}, np.dtype("f4"), "v", "Infinity").fills == (np.inf,)
     assert form_of({"missing_value": [3]}, np.dtype("i2"), "v", 4).fills == (4, 3)
-    with pytest.raises(ConformError, match="is no number"):
+    with pytest.raises(ConformError, match="is not a number"):
         form_of({"_FillValue": "x"}, np.dtype("f4"), "v")
     with pytest.raises(ConformError, match="do not describe a packing"):
         form_of({"scale_factor": 0}, np.dtype("f4"), "v")

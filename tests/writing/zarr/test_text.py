@@ -108,8 +108,8 @@ def test_text_that_the_store_does_not_hold_is_refused(tmp_path: Path) -> None:
     made(tmp_path / "c.zarr", texts("string", (3,), 0), "string", 3, 2)
     for store, value, said in (
         ("a", "seven..", "longer than the store holds"),
-        ("a", "zero\0", "ends with a zero"),
-        ("b", b"zero\0", "ends with a zero"),
+        ("a", "zero\0", "ends with a null character"),
+        ("b", b"zero\0", "ends with a null character"),
         ("b", "text", "is of type str"),
         ("c", b"bytes", "is of type bytes"),
         ("c", 1.5, "is of type float"),
