@@ -7,19 +7,19 @@
     ├── OptionError            (ValueError)           an option that is not understood
     ├── LimitError             (ValueError)           a size, depth or count above a cap
     ├── SelectionError         (IndexError)           a selection that the array does not have
-    ├── AlignmentError         (AttributeError)       places or dates of an array that has other rows now
+    ├── AlignmentError         (AttributeError)       places or dates of an array whose rows have changed
     ├── AccessError            (PermissionError)      a reference outside the allowed places
-    ├── FragmentNotFoundError  (FileNotFoundError)    a partition's file or variable is not there
+    ├── FragmentNotFoundError  (FileNotFoundError)    a partition's file or variable does not exist
     ├── FragmentReadError      (OSError)              a partition's file is damaged or not readable
     ├── FragmentMismatchError  (ValueError)           a sub-array of another shape, type or dimensions
     ├── ConformError           (ValueError)           values that the master array cannot hold
     │   ├── UnitsError                                units that do not convert
-    │   └── CalendarError                             dates that a calendar does not have
-    ├── LossError              (ValueError)           what a convention cannot say, where nothing may be lost
-    ├── NotAccumulatedError    (LookupError)          an array without the accumulation that is asked for
+    │   └── CalendarError                             dates that do not exist in a calendar
+    ├── LossError              (ValueError)           what a convention cannot express, where no loss is allowed
+    ├── NotAccumulatedError    (LookupError)          an array without the requested accumulation
     ├── StaleError             (RuntimeError)         an accumulation of data that have changed since
     ├── SourceError            (OSError)              an input file that cannot be opened as asked
-    │   └── SourceNotFoundError (FileNotFoundError)   an input that is not there
+    │   └── SourceNotFoundError (FileNotFoundError)   an input that does not exist
     ├── TargetExistsError      (FileExistsError)      an output that would be replaced
     ├── TargetError            (OSError)              an output that cannot be written
     └── UnsupportedError       (NotImplementedError)  legal input that this version cannot honour
@@ -28,11 +28,11 @@
     CfaggWarning               (UserWarning)
     ├── LeftoverWarning                               a finished job whose work directory could not be removed
     ├── RepairWarning                                 text that was read after a repair
-    ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
-    ├── StaleIndexWarning                             an index that was there and could not be used
+    ├── StaleAccumulationWarning                      an existing accumulation that could not be used
+    ├── StaleIndexWarning                             an existing index that could not be used
     └── UnknownConventionWarning                      a variable left out, an aggregation not understood
 
-The builtin class that each also derives from stands in parentheses.
+The builtin class that each also derives from is in parentheses.
 """
 
 from __future__ import annotations
@@ -175,11 +175,11 @@ class AccessError(CfaggError, PermissionError):
 
 
 class FragmentNotFoundError(CfaggError, FileNotFoundError):
-    """The file or the variable that holds a partition is not there."""
+    """The file or the variable of a partition does not exist."""
 
 
 class FragmentReadError(CfaggError, OSError):
-    """The file that holds a partition is damaged or not readable."""
+    """The file of a partition is damaged or not readable."""
 
 
 class FragmentMismatchError(CfaggError, ValueError):
@@ -195,11 +195,11 @@ class UnitsError(ConformError):
 
 
 class CalendarError(ConformError):
-    """A date that a calendar does not have, or an unknown calendar."""
+    """A date that does not exist in a calendar, or an unknown calendar."""
 
 
 class LossError(CfaggError, ValueError):
-    """Something that the convention of a target cannot say, and that was not to be lost.
+    """Something that the convention of a target cannot express, where no loss is allowed.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class LossError(CfaggError, ValueError):
 
 
 class NotAccumulatedError(CfaggError, LookupError):
-    """An array that has no accumulation, or not the one that is asked for."""
+    """An array without an accumulation, or without the requested one."""
 
 
 class StaleError(CfaggError, RuntimeError):
@@ -226,15 +226,15 @@ class StaleError(CfaggError, RuntimeError):
 
 
 class SourceError(CfaggError, OSError):
-    """An input that is not there, or not in a format that cfagg reads."""
+    """An input that does not exist, or is not in a format that cfagg reads."""
 
 
 class SourceNotFoundError(SourceError, FileNotFoundError):
-    """An input file or directory that is not there."""
+    """An input file or directory that does not exist."""
 
 
 class TargetExistsError(CfaggError, FileExistsError):
-    """An output exists and replacing it was not asked for."""
+    """An output exists and was not to be replaced."""
 
 
 class TargetError(CfaggError, OSError):
@@ -277,11 +277,11 @@ class RepairWarning(CfaggWarning):
 
 
 class StaleAccumulationWarning(CfaggWarning):
-    """An accumulation that is there, does not belong to the data as they are now, and was not used."""
+    """An existing accumulation that does not belong to the present data and was not used."""
 
 
 class StaleIndexWarning(CfaggWarning):
-    """An index that is there, does not belong to what it is beside as that is now, and was not used."""
+    """An existing index that does not belong to the present state of its file and was not used."""
 
 
 class UnknownConventionWarning(CfaggWarning):

@@ -80,7 +80,7 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
         return None
     where = f"{source.path}/{key}"
     if len(text) > MAX_DOCUMENT:
-        raise LimitError(f"{where} has {len(text):,} bytes, but metadata are read up to {MAX_DOCUMENT:,} bytes")
+        raise LimitError(f"{where} has {len(text):,} bytes; at most {MAX_DOCUMENT:,} of metadata are read")
     return parse(text, where), text
 
 
@@ -186,9 +186,7 @@ def _same(stored: Any, expected: int) -> Block:
 
 def _check_unit(key: str, source: Source, nbytes: int) -> None:
     if nbytes > _MAX_UNIT:
-        raise LimitError(
-            f"{source.path}: chunk {key} decodes to {nbytes:,} bytes, but chunks are decoded up to {_MAX_UNIT:,} bytes"
-        )
+        raise LimitError(f"{source.path}: chunk {key} decodes to {nbytes:,} bytes; at most {_MAX_UNIT:,} are decoded")
 
 
 def _plain(key: str, size: int, total: int, offset: int = 0) -> StoredObject:

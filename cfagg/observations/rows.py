@@ -212,7 +212,7 @@ def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
     """Return a small one-dimensional array, such as one statistic, whole."""
     size = math.prod(array.shape) * array.dtype.itemsize
     if size > MAX_SMALL:
-        raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
+        raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes; at most {MAX_SMALL:,} are read")
     return Rows(source, array, cached=False).read(0, array.shape[0])
 
 

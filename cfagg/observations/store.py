@@ -251,7 +251,7 @@ def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttribut
     problems: list[Problem] = []
     variables = _names(attributes.get("variables"), "variables", problems)
     if len(variables) > MAX_VARIABLES:
-        raise LimitError(f"{where} has {len(variables):,} variables, read up to {MAX_VARIABLES:,}")
+        raise LimitError(f"{where} has {len(variables):,} variables; at most {MAX_VARIABLES:,} are read")
     meta = attributes.get("meta_variables")
     if meta is not None and meta != list(META):
         problems.append(Problem("meta_variables", f"expected {list(META)}, found {shorten(meta)}"))

@@ -587,7 +587,7 @@ def test_an_option_that_was_unknown_when_it_was_made_has_to_be_its_default():
     former = Settings(Options(), "CF-1.13").as_dict()
     del former["interleave"]
     Settings(Options(), "CF-1.13").check(former, "OUT.nc")
-    with pytest.raises(OptionError, match=r"interleave: OUT\.nc was made with False, and now it is True"):
+    with pytest.raises(OptionError, match=r"interleave: OUT\.nc was written with False, and now it is True"):
         Settings(Options(interleave=True), "CF-1.13").check(former, "OUT.nc")
 
 

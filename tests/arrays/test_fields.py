@@ -185,7 +185,7 @@ def test_land_points_are_put_by_the_mask_of_their_file(tmp_path: Path) -> None:
     path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": ONE}], attributes={"missing_value": np.float32(-9)})
     assert values(path)[0].tolist() == [[7, -9, 8], [-9, -9, 9]]
     (tmp_path / "a.pp").write_bytes(field(mask, LBUSER1=3, LBUSER4=31) + land)
-    with pytest.raises(FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*holds land points alone"):
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*holds land points only"):
         values(path)
 
 

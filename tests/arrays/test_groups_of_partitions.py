@@ -113,9 +113,9 @@ def renamed(name):
         (remade("location", ("y", "x")), r"location spans a partition matrix of shape \(\)"),
         (remade("file", ("y",), str), r"cfa_tas/file has shape \(2,\)"),
         (remade("ncvar", ("y", "x")), "cfa_tas/ncvar holds int32, expected text"),
-        (renamed("location"), "cfa_tas/location is not in the file"),
-        (renamed("ncvar"), "cfa_tas/ncvar is not in the file"),
-        (renamed("file"), "cfa_tas/file is not in the file"),
+        (renamed("location"), "cfa_tas/location is missing from the file"),
+        (renamed("ncvar"), "cfa_tas/ncvar is missing from the file"),
+        (renamed("file"), "cfa_tas/file is missing from the file"),
     ],
 )
 def test_what_does_not_describe_a_matrix_is_refused(tmp_path, change, message):

@@ -208,7 +208,7 @@ def test_a_store_whose_document_is_a_link_to_nothing_is_called_damaged(document:
     Path("store").mkdir()
     Path("store", document).symlink_to("nowhere")
     assert is_store("store")
-    assert told("store") == (SourceError, f"store/{document} is a link to 'nowhere', where there is nothing")
+    assert told("store") == (SourceError, f"store/{document} is a broken link to 'nowhere'")
 
 
 def test_what_is_no_regular_file_is_called_by_what_it_is() -> None:

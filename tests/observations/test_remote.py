@@ -254,7 +254,7 @@ def test_a_redirect_that_climbs_out_of_the_store_is_refused(server, tail):
 
 def test_more_than_was_asked_for_is_not_read(server, monkeypatch):
     monkeypatch.setattr(remote, "MAX_OBJECT", 10)
-    with pytest.raises(LimitError, match="read up to 10"):
+    with pytest.raises(LimitError, match="at most 10"):
         make_source(server.store).read(".zattrs")
 
 

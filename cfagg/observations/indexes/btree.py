@@ -87,7 +87,7 @@ class BTreeIndex(TableIndex):
             # Entries of the epoch that leads to a child may begin in the child before it.
             i = int(np.searchsorted(keys[:, 0], epoch)) if epoch is not None else len(keys) if end else 0
             page = int(keys[i - 1, 1]) if i else int(row[2])
-        raise ConventionError(f"{self._table.where}: its nodes lead in a circle")
+        raise ConventionError(f"{self._table.where}: its nodes form a circle")
 
     def _before(self, epoch: int) -> int:
         return self._leaf(epoch)
@@ -113,7 +113,7 @@ class BTreeIndex(TableIndex):
             if not row[3]:
                 return
             page = int(row[3])
-        raise ConventionError(f"{self._table.where}: its leaves lead in a circle")
+        raise ConventionError(f"{self._table.where}: its leaves form a circle")
 
     def _probes_of(self, epoch: Int64) -> Int64:
         # Leaves that are linked are those that the nodes lead to.

@@ -55,8 +55,8 @@ class PagesIndex(Searched):
         self._found = attributes_of(store)
         if self._found["identity"] != store.identity or self._found["rows"] != store.rows:
             raise StaleError(
-                f"{store.path}: its {NAME} were made of {self._found['rows']:,} rows, which are not those of the store "
-                "as it is now; make them again with build_pages (cfagg obs index)"
+                f"{store.path}: its {NAME} were built from {self._found['rows']:,} rows, but the store has changed; "
+                "rebuild them with build_pages (cfagg obs index)"
             )
         self.entries: int = self._found["entries"]
         self.rows: int = self._found["rows"]
@@ -88,7 +88,7 @@ class PagesIndex(Searched):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if stored_attributes(self._source) != self._found:
-            raise StaleError(f"{self._where}: its {NAME} were written again since it was opened; open it again")
+            raise StaleError(f"{self._where}: its {NAME} have been rewritten since it was opened; open it again")
         self._load()
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
@@ -139,7 +139,7 @@ class PagesIndex(Searched):
             head = self._page(page)[0]
             after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
             if head[8] != after[2]:
-                raise self._damaged(f"page {page:,} ends at row {head[8]:,}, the next begins at {after[2]:,}")
+                raise self._damaged(f"page {page:,} ends at row {head[8]:,}, but the next begins at {after[2]:,}")
 
     def _held(self, epoch: int) -> int:
         """Return the last page that begins before an epoch, within which what has the epoch may begin; -1 for none."""
@@ -354,7 +354,7 @@ class Directory:
 
 def damaged(where: str, problem: str) -> FragmentReadError:
     """Return the error for pages that are not what was written."""
-    return FragmentReadError(f"{where}: {NAME} is damaged: {problem}; make it again with build_pages (cfagg obs index)")
+    return FragmentReadError(f"{where}: {NAME} is damaged: {problem}; rebuild it with build_pages (cfagg obs index)")
 
 
 def has_pages(store: Store) -> bool:
@@ -376,7 +376,7 @@ def attributes_of(store: Store) -> dict[str, Any]:
     """Return the attributes of the pages of a store, of the types that they have to be of."""
     found = stored_attributes(store.source)
     if found is None:
-        raise SourceError(f"{store.path} has no {NAME}; make them with build_pages (cfagg obs index)")
+        raise SourceError(f"{store.path} has no {NAME}; build them with build_pages (cfagg obs index)")
     counts = [found.get(name) for name in ("entries", "rows", "pages", "directory_crc32")]
     right = found.get("format") == FORMAT and isinstance(found.get("identity"), str)
     right = right and all(type(n) is int and 0 <= n < 2**62 for n in counts)
@@ -385,7 +385,7 @@ def attributes_of(store: Store) -> dict[str, Any]:
     right = right and (ends == [None, None] if not counts[0] else all(type(e) is int and abs(e) < 2**62 for e in ends))
     if not right or (found["pages"] == 0) != (found["entries"] == 0):
         raise SourceError(
-            f"{store.path}: {NAME} are of the form {found.get('format')!r}, expected {FORMAT!r}; make them again with "
+            f"{store.path}: {NAME} are of the form {found.get('format')!r}, expected {FORMAT!r}; rebuild them with "
             "build_pages (cfagg obs index)"
         )
     return found

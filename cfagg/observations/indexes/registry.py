@@ -94,7 +94,7 @@ def _default(store: Store) -> Index:
     if not found:
         if problem is not None:
             raise problem
-        raise SourceError(f"{store.path} has no index of its dates; make one with build_pages (cfagg obs index)")
+        raise SourceError(f"{store.path} has no index of its dates; build one with build_pages (cfagg obs index)")
     if problem is not None:
         warnings.warn(f"{problem}; until then the slower index of the store is used", StaleIndexWarning, stacklevel=3)
     return _OWN[found[0]](store)

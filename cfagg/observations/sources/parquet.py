@@ -161,7 +161,7 @@ class _File:
     def _check_same(self, state: object) -> None:
         """Check that the file is the one whose metadata were read, because each part of a build opens it again."""
         if state != self._state:
-            raise StaleError(f"{self.path} was changed while it was read; build again when it is complete")
+            raise StaleError(f"{self.path} changed while it was read; build again when it is complete")
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""

@@ -184,7 +184,7 @@ def put_block(block: Block, known: Known, keys: Keys, key: Callable[..., str], t
 
 def put_piece(piece: Any, number: int, keys: Keys, size: int) -> list[Known]:
     """Write the blocks of a piece that a function or Dask computes, aside, and return what is known of them."""
-    what = f"rows: block {number}"
+    what = f"rows: item {number}"
     rows, later = rows_or_pieces(piece() if callable(piece) else piece, what)
     if later is not None:
         raise OptionError(f"{what} gives what is {_LATER} again; compute it there")

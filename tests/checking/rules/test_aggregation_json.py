@@ -183,7 +183,7 @@ def test_a_group_of_partitions_that_is_not_there_is_an_error() -> None:
     aggregated(dataset)
     (finding,) = run(dataset, Options(select=("CFA",))).findings
     assert (finding.code, finding.severity) == ("CFA004", "error")
-    assert "tas_group/location is not in the file" in finding.message
+    assert "tas_group/location is missing from the file" in finding.message
 
 
 def test_nesting_without_end_is_bounded() -> None:

@@ -81,7 +81,7 @@ def test_a_node_that_leads_nowhere_is_named(tmp_path):
 
 def test_nodes_that_lead_in_a_circle_are_refused(tmp_path):
     store = changed(tmp_path, 1000, 6, 5, 6)
-    with pytest.raises(ConventionError, match="its nodes lead in a circle"):
+    with pytest.raises(ConventionError, match="its nodes form a circle"):
         open_index(store, "btree").find(300, 301)
 
 
@@ -98,7 +98,7 @@ def test_leaves_that_end_before_the_last_one_are_refused(tmp_path):
 
 
 def test_leaves_that_lead_to_a_node_or_in_a_circle_are_not_counted(tmp_path):
-    for right, said in ((6, "a leaf has a node at its right"), (2, "its leaves lead in a circle")):
+    for right, said in ((6, "a leaf has a node at its right"), (2, "its leaves form a circle")):
         index = open_index(changed(tmp_path / str(right), 1000, 3, 3, right), "btree")
         with pytest.raises(ConventionError, match=said):
             assert index.entries

@@ -219,7 +219,7 @@ def test_attributes_that_are_not_understood_are_refused(tmp_path, change):
     store = write(tmp_path, "pages", even(100))
     path = tmp_path / NAME / ".zattrs"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(SourceError, match="make them again"):
+    with pytest.raises(SourceError, match="rebuild them"):
         open_index(store)
 
 

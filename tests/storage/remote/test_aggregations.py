@@ -82,7 +82,7 @@ def test_of_two_who_replace_a_file_at_once_one_does_and_the_other_is_told(home, 
 def test_a_fragment_that_is_too_large_for_one_request_is_refused_and_nothing_is_left(home, monkeypatch) -> None:
     monkeypatch.setattr(objects, "_AT_ONCE", 1000)
     with pytest.raises(
-        TargetError, match=r"tas\.\d\.0\.nc was not written: it has [\d,]+ bytes, .* up to 1,000; divide"
+        TargetError, match=r"tas\.\d\.0\.nc was not written: it has [\d,]+ bytes, .* at most 1,000; divide"
     ):
         cfagg.write(computed(), f"{home}/a.nc")
     assert not list(ObjectStore(home, {}).listed())

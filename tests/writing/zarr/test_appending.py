@@ -403,8 +403,8 @@ def test_arrays_by_name_in_other_units_are_refused(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("form", "error", "text"),
     [
-        ([[1.0], [2.0, 3.0]], ConformError, r"data\['x'\] is no array"),
-        (("n", [[1.0], [2.0, 3.0]]), ConformError, r"data\['x'\] is no array"),
+        ([[1.0], [2.0, 3.0]], ConformError, r"data\['x'\] is not an array"),
+        (("n", [[1.0], [2.0, 3.0]]), ConformError, r"data\['x'\] is not an array"),
         (("n", np.ones((1, 1))), ConformError, "has 2 dimensions, expected those of the store"),
         (("m", [1.0]), OptionError, "no dimension 'n'"),
         ((("n",), [1.0], "K"), OptionError, "expected attributes by name"),
