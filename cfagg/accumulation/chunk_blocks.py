@@ -1,4 +1,4 @@
-"""Chunks read as they are summed: many of one shape into one stretch of memory, with checksums of what is stored."""
+"""Chunks read for summing: many of one shape into one stretch of memory, with checksums of the stored bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading variables by hyperslabs, stored values as they are: no masking, no scaling."""
+"""Reading variables by hyperslabs, values as stored: no masking, no scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading variables whose values stand in their own file, stored values as they are: no masking, no scaling."""
+"""Reading variables whose values are in their own file, as stored: no masking, no scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a format says of dimensions alone, told where another one that is written does not say it."""
+"""What only the source's format says about dimensions, noted where the written format cannot express it."""
 
 from __future__ import annotations
 

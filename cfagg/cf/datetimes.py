@@ -1,4 +1,4 @@
-"""Reference datetimes as they are written in units, and the dates that each calendar has.
+"""Reference datetimes as written in units, and the dates of each calendar.
 
 Sources: CF sections 4.4.2 and 4.4.3, Appendix M (leap seconds).
 """

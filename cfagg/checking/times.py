@@ -1,4 +1,4 @@
-"""The time coordinates of a dataset: their units taken apart, and their calendars.
+"""The time coordinates of a dataset: their parsed units and their calendars.
 
 Sources: CF sections 4.4 to 4.4.6.
 """

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command: options instead of keywords of Python."""
+"""Messages of the library for the command: options instead of Python keywords."""
 
 from __future__ import annotations
 

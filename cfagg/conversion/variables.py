@@ -1,4 +1,4 @@
-"""One variable as it is read for a target: which numbers of it are written, with which attributes."""
+"""One variable as read for a target: the numbers that are written, and their attributes."""
 
 from __future__ import annotations
 

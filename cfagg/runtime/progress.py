@@ -1,4 +1,4 @@
-"""How far a check has come: long loops tell it, and whoever listens shows it.
+"""Progress of a check: long loops report it to a listener.
 
 A loop over many files says ``with task("fragments", total) as step: ... step()``.  It costs nothing where nobody
 listens; the command line listens on terminals.

@@ -1,4 +1,4 @@
-"""What a job that writes something tells of it: the same of every target."""
+"""What a writing job reports, the same for every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says about how S3 is asked: switches, and the encryption of what is written.
+"""Settings of S3 in the environment: switches, and the encryption of what is written.
 
 The variables are those of obstore.  One that is not understood is an error where it matters: nobody's data are written
 without the encryption that somebody asked for.

@@ -1,4 +1,4 @@
-"""The content of a file that was opened: aggregations as they are, other variables to be copied."""
+"""The content of an opened file: aggregations unchanged, other variables to be copied."""
 
 from __future__ import annotations
 

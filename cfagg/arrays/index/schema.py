@@ -30,15 +30,13 @@ class Column(NamedTuple):
 COLUMNS = (
     Column("path", "string", False, "the file, from the directory of the index or absolute; or its URL"),
     Column("size", "int64", False, "its size in bytes"),
-    Column("mtime_ns", "int64", True, "when it was written last; null for remote files"),
-    Column("ctime_ns", "int64", True, "when its inode was changed last; null for remote files"),
+    Column("mtime_ns", "int64", True, "time of its last modification; null for remote files"),
+    Column("ctime_ns", "int64", True, "time of its inode's last change; null for remote files"),
     Column("inode", "int64", True, "its inode; null for remote files"),
     Column("etag", "string", True, "the tag that the server gives it; null for local files"),
-    Column(
-        "digest", "binary", True, "BLAKE2b (16 bytes) of what describes its variables; null where that is not known"
-    ),
-    Column("ranges", "list<int64>", False, "begin and end of each range of bytes that the digest is of"),
-    Column("description", "binary", True, "the file as `aggregate --append` knows it, in the first row of the file"),
+    Column("digest", "binary", True, "BLAKE2b (16 bytes) of what describes its variables; null where unknown"),
+    Column("ranges", "list<int64>", False, "begin and end of each range of bytes in the digest"),
+    Column("description", "binary", True, "the file's description for `aggregate --append`, in its first row"),
     Column("shared", "binary", True, "what the descriptions of all files share, in the first row"),
     Column("variable", "string", True, "name or path of the variable; of a field of a PP file, `@` and its address"),
     Column("header", "string", True, "JSON: path, dims, dtype, codecs, fill and attributes of the variable"),
@@ -47,6 +45,6 @@ COLUMNS = (
     Column("record", "int64", True, "bytes from one record to the next; 0 where values follow each other"),
     Column("cell", "list<int64>", True, "numbers of the stored chunks in C order; empty where all are stored"),
     Column("offset", "list<int64>", True, "where each chunk begins in the file, in bytes"),
-    Column("length", "list<int64>", True, "how many bytes each has there"),
-    Column("mask", "list<int64>", True, "bits of the codecs that each did not pass; empty where all passed all"),
+    Column("length", "list<int64>", True, "size of each there, in bytes"),
+    Column("mask", "list<int64>", True, "bits of the codecs that each skipped; empty where none was skipped"),
 )

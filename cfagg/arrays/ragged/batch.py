@@ -1,4 +1,4 @@
-"""Some rows in memory: as they were read, and as the batches that are made of them."""
+"""Some rows in memory: as read, and as the batches formed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of the signature of variables in words; of lists, only the parts in which two differ."""
+"""Columns of the signature of variables as text; for lists, only the parts in which two differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kerchunk's references as JSON: keys of a Zarr store, each with its bytes or with the place where they stand.
+"""kerchunk's references as JSON: keys of a Zarr store, each with its bytes or their place.
 
 Version 0 is the table alone.  Version 1 has names for beginnings of URLs (``templates``), and may have generators of
 references, which are programs: these are refused.

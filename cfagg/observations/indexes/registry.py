@@ -1,4 +1,4 @@
-"""Opening the index of a store: the kinds that there are, and those of other packages.
+"""Opening the index of a store: the known kinds, and those of other packages.
 
 A kind is a name and a callable that takes the store and returns an `Index`; other packages name theirs in the entry
 point group ``cfagg.indexes``.

@@ -1,4 +1,4 @@
-"""Arrays of text that grow: their type in memory, their former last chunk, and values as they are stored."""
+"""Arrays of text that grow: their type in memory, their former last chunk, and values as stored."""
 
 from __future__ import annotations
 
