@@ -89,7 +89,7 @@ def test_no_cluster_is_none():
 
 
 def test_what_is_no_client_is_refused_by_its_type():
-    with pytest.raises(OptionError, match="client is an object of type int"), cluster_of(5):
+    with pytest.raises(OptionError, match="client: found an object of type int"), cluster_of(5):
         pass
 
 
