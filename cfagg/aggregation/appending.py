@@ -75,7 +75,7 @@ class Settings:
         ]
         unknown = sorted(recorded.keys() - own.keys())
         wrong += [
-            Problem(name, f"{target} was made with {recorded[name]!r}, an option of another version")
+            Problem(name, f"{target} was written with {recorded[name]!r}, an option of another version")
             for name in unknown
         ]
         if wrong:

@@ -169,7 +169,7 @@ def test_other_options_are_refused_with_both_values(tmp_path, out, given, name, 
     files = months(tmp_path / "in", 3)
     cfagg.aggregate(files[:2], output=out)
     former = contents(out)
-    with pytest.raises(OptionError, match=f"(?s){name}: .*was made with {both[0]}, and now it is {both[1]}"):
+    with pytest.raises(OptionError, match=f"(?s){name}: .*was written with {both[0]}, and now it is {both[1]}"):
         cfagg.aggregate(files[2:], output=out, append=True, **given)
     assert contents(out) == former
 
@@ -206,7 +206,7 @@ def other_state(out: Path) -> None:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("spoil", "said"), [
-    (no_index, "is not there"), (damaged_index, "damaged"), (foreign_index, "another state"),
+    (no_index, "does not exist"), (damaged_index, "damaged"), (foreign_index, "another state"),
     (other_state, "another state"),
 ])  # fmt: skip
 def test_without_an_index_that_fits_all_files_are_scanned_again_and_a_warning_says_why(tmp_path, out, spoil, said):
@@ -579,7 +579,7 @@ def test_an_index_with_names_that_lead_nowhere_is_not_used(tmp_path, out, monkey
 
 def test_an_option_that_this_version_does_not_know_is_refused():
     settings = Settings(Options(), "CF-1.13")
-    with pytest.raises(OptionError, match=r"calendars: OUT\.nc was made with 'any', an option of another version"):
+    with pytest.raises(OptionError, match=r"calendars: OUT\.nc was written with 'any', an option of another version"):
         settings.check(settings.as_dict() | {"calendars": "any"}, "OUT.nc")
 
 

@@ -294,7 +294,7 @@ def test_an_aggregation_that_refers_to_itself_is_refused(tmp_path, dialect):
 def test_aggregations_inside_each_other_are_followed_to_a_limit(tmp_path, dialect):
     for k in range(10):
         write(tmp_path, dialect, names=[[[f"{k + 1}.nc"]]]).rename(tmp_path / f"{k}.nc")
-    with pytest.raises(CfaggError, match="followed 8 levels deep"):
+    with pytest.raises(CfaggError, match="followed at most 8 levels deep"):
         data(tmp_path / "0.nc")
 
 

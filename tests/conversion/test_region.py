@@ -161,7 +161,7 @@ def test_what_is_absent_in_both_stores_stays_absent_and_what_is_there_is_replace
         ((10, 40), slice(10, 40), {}, ConformError, "not on whole chunks of .*; the next ones are 0:60"),
         ((30, 60), slice(30, 61), {}, ConformError, "has 30 places along 'time', and the region has 31"),
         ((80, 100), slice(80, 100), {}, LimitError, "ends at 100 along 'time', which has 90"),
-        ((30, 60), slice(30, 60), {"dtype": "f8"}, ConformError, "is of type float64, and of float32"),
+        ((30, 60), slice(30, 60), {"dtype": "f8"}, ConformError, "is of type float64, but of float32"),
         ((30, 60), slice(60, 90), {}, ConformError, "'time': the region 60:90 .* is not on whole chunks"),
         ((30, 60), slice(30, 60), {"units": "hours since 2000-01-01"}, ConformError, "units is 'hours since"),
     ],
@@ -190,7 +190,7 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
         ("b.nc", "'lat' has no dimension of the region"),
         ("c.nc", r"the fill value is -9\.0, and not given in .*; declare the same in both"),
         ("d.nc", "has no array 'pr'"),
-        ("e.nc", r"has the dimensions \('time', 'lon', 'lat'\), and \('time', 'lat', 'lon'\) in"),
+        ("e.nc", r"has the dimensions \('time', 'lon', 'lat'\), but \('time', 'lat', 'lon'\) in"),
     ):
         with pytest.raises(ConformError, match=said):
             convert(tmp_path / name, store, region={"time": slice(30, 60)})
