@@ -204,7 +204,7 @@ def test_the_only_field_of_a_file_needs_no_address(tmp_path: Path) -> None:
     ("data", "said", "error", "text"),
     [
         (field(SIX), {"file_offset": 5}, FragmentNotFoundError, "no field of .* begins at the address 5"),
-        (field(SIX), {"file_offset": 0, "lbpack": 1}, FragmentMismatchError, "LBPACK = 0, the aggregation says 1"),
+        (field(SIX), {"file_offset": 0, "lbpack": 1}, FragmentMismatchError, "LBPACK = 0, but the aggregation says 1"),
         (
             field(SIX),
             {"ncvar": "tas"},
