@@ -314,7 +314,7 @@ def test_fields_of_pp_files_are_looked_for(tmp_path: Path, name: str) -> None:
     (message,) = [m for code, m in told if code == "REF004"]
     assert "no field of" in message
     assert "begins at the address 8" in message
-    assert any("LBPACK = 0, the aggregation says 1" in m for _, m in told)
+    assert any("LBPACK = 0, but the aggregation says 1" in m for _, m in told)
 
 
 @pytest.mark.parametrize("name", ["GRIB", "grib2"])
