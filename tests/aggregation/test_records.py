@@ -250,7 +250,7 @@ def test_what_was_recorded_of_other_files_is_refused():
 
 @pytest.mark.parametrize("shared", [b"", b"cfaggRC1", b"x" * 40, b"cfaggRC1" + b"x" * 40])
 def test_other_bytes_are_refused(shared):
-    with pytest.raises(ConventionError, match="recorded"):
+    with pytest.raises(ConventionError, match="record of scanned files"):
         decode([], shared)
 
 
@@ -268,7 +268,7 @@ def test_a_changed_or_missing_byte_is_noticed(seed):
             del blocks[which][place : place + chance.choice([1, 8, 1000])]
         if not blocks[which]:
             continue
-        with pytest.raises(ConventionError, match="recorded"):
+        with pytest.raises(ConventionError, match="record of scanned files"):
             decode([bytes(b) for b in blocks[:2]], bytes(blocks[2]))
 
 
@@ -363,5 +363,5 @@ def test_a_signature_that_nothing_can_be_compared_with_is_refused():
     bytes([19, 0, 1, 1]),  # no fields
 ])  # fmt: skip
 def test_nodes_that_cannot_be_are_refused(node):
-    with pytest.raises(ConventionError, match="recorded"):
+    with pytest.raises(ConventionError, match="record of scanned files"):
         decode([], forged(encode([])[1][:16] + b"\x01" + node))
