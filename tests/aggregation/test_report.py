@@ -163,7 +163,7 @@ def test_a_report_keeps_a_dataset_from_nothing(tmp_path: Path) -> None:
 
 def test_a_dataset_of_another_origin_has_no_report(tmp_path: Path) -> None:
     dataset = cfagg.read(month(tmp_path / "m.nc", 0))
-    with pytest.raises(OptionError, match="does not come from"):
+    with pytest.raises(OptionError, match="was not returned by"):
         _ = dataset.cfagg.report
     assert not hasattr(dataset.cfagg, "report")
 
