@@ -241,7 +241,7 @@ def test_a_redirect_within_the_store_is_followed_and_a_circle_is_not(server):
     server.rules = {r"data/0\.0": [f"{server.store}/data/1.0"]}
     assert make_source(server.store).read("data/0.0") == local().source.read("data/1.0")
     server.rules = {r"data/0\.0": [f"{server.store}/data/0.0"] * 9}
-    with pytest.raises(FragmentReadError, match="in a circle"):
+    with pytest.raises(FragmentReadError, match="form a circle"):
         make_source(server.store).read("data/0.0")
 
 

@@ -189,7 +189,7 @@ def test_a_task_that_comes_late_leaves_nothing_in_the_store(rows, tmp_path, monk
         ([partial(matrix, 3)], {"labels": {"a": [1]}}, ConformError, "1 values for 3 rows"),
         ([partial(matrix, 3)], {"workers": 2}, OptionError, "workers=2: they are threads of this process"),
         (matrix(3), {"labels": {"a": MASKED}}, ConformError, "labels: 'a' are masked"),
-        ([lambda: (MASKED, [0, 3])], {}, ConformError, "piece 0: block 0: values are masked"),
+        ([lambda: (MASKED, [0, 3])], {}, ConformError, "item 0: block 0: values are masked"),
         (matrix(3), {"client": "tcp://127.0.0.1:9"}, OptionError, "client= is for rows that are computed later"),
     ],
 )  # fmt: skip
