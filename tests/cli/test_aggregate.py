@@ -110,7 +110,7 @@ def test_unreadable_files_end_with_2_and_are_all_listed(tmp_path: Path, capsys: 
     (tmp_path / "y.nc").write_bytes(b"CDF\x01")
     assert cli.main(["aggregate", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "2 of 4 files cannot be read; --skip-errors goes on" in said
+    assert "2 of 4 files cannot be read; --skip-errors leaves them out" in said
     assert "x.nc" in said
     assert "y.nc" in said
 
