@@ -123,7 +123,7 @@ def test_pages_of_other_rows_are_stale(tmp_path):
     write(tmp_path, "pages", even(10))
     with pytest.raises(StaleError, match="10 rows, which are not those of the store"):
         PagesIndex(Store(tmp_path, 10, "other rows"))
-    with pytest.raises(StaleError, match="make them again with build_pages"):
+    with pytest.raises(StaleError, match="rebuild them with build_pages"):
         PagesIndex(Store(tmp_path, 11))
 
 
