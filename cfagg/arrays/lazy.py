@@ -105,7 +105,7 @@ class LazyArray:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Read all of it."""
         if copy is False:
-            raise ValueError(f"{self!r} is read into new memory, but copy=False forbids copies")
+            raise ValueError(f"{self!r} is read into new memory, but copies are forbidden")
         found: npt.NDArray[Any] = np.asarray(self.reader.read([slice(None)] * self.ndim))
         return found if dtype is None else found.astype(dtype, copy=False)
 

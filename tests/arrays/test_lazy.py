@@ -139,7 +139,7 @@ def test_it_becomes_an_array_of_numpy(lazy: LazyArray) -> None:
     assert np.asarray(lazy, "f4").dtype == np.float32
     assert np.array_equal(np.stack(list(lazy)), VALUES)
     assert np.sum(lazy) == VALUES.sum()
-    with pytest.raises(ValueError, match="forbids copies"):
+    with pytest.raises(ValueError, match="copies are forbidden"):
         np.array(lazy, copy=False)
     with pytest.raises(ValueError, match="ambiguous"):
         bool(lazy)
