@@ -121,7 +121,7 @@ assert len(found) == 1
 
 def test_pages_of_other_rows_are_stale(tmp_path):
     write(tmp_path, "pages", even(10))
-    with pytest.raises(StaleError, match="10 rows, which are not those of the store"):
+    with pytest.raises(StaleError, match="10 rows, but the store has changed"):
         PagesIndex(Store(tmp_path, 10, "other rows"))
     with pytest.raises(StaleError, match="rebuild them with build_pages"):
         PagesIndex(Store(tmp_path, 11))
@@ -238,7 +238,7 @@ def test_pages_written_again_do_not_disturb_who_has_the_old_open(tmp_path):
     write_pages(tmp_path, cut(entries), identity=store.identity)
     old._cached = {}
     assert old.find(100, 90_000) == expected
-    with pytest.raises(StaleError, match="written again since it was opened"):
+    with pytest.raises(StaleError, match="rewritten since it was opened"):
         pickle.loads(sent)
     # A source that has the old file open does not take it for the new one.
     store.rows = int(entries[2].sum())
