@@ -266,10 +266,10 @@ def test_more_than_was_asked_for_is_not_read(server, monkeypatch):
         ("http://[::1/x", {}, "not a URL of a store"),
         ("http://a.org:port/x", {}, "not a URL of a store"),
         ("http://a b/x", {}, "not a URL of a store"),
-        ("http://a.org/x", {"headers": {"a": "b\r\nc: d"}}, "one line"),
+        ("http://a.org/x", {"headers": {"a": "b\r\nc: d"}}, "one-line texts"),
         ("s3://bucket/x", {"endpoint": "https://me:secret@a.org"}, "expected https://server"),
         ("http://me:secret@a.org/x", {}, "no user"),
-        ("http://a.org/x", {"header": {}}, r"does not take the options \['header'\]"),
+        ("http://a.org/x", {"header": {}}, r"has no options \['header'\]"),
         ("http://a.org/x", {"headers": {"a": 1}}, "do not map names to one-line texts"),
         ("http://a.org/x", {"timeout": 0}, "has a timeout that is not a number"),
         ("s3://", {}, "s3://bucket/path"),
@@ -277,7 +277,7 @@ def test_more_than_was_asked_for_is_not_read(server, monkeypatch):
         ("s3://bucket/x", {"region": "a/b"}, "has an invalid region"),
         ("s3://bucket/x", {"endpoint": "a.org"}, "expected https://server"),
         ("s3://bucket/x", {"access_key_id": "a"}, "both"),
-        ("s3://bucket/x", {"profile": "a"}, "does not take the options"),
+        ("s3://bucket/x", {"profile": "a"}, "has no options"),
     ],
 )
 def test_a_url_or_option_that_is_not_understood_is_told(url, options, message):
