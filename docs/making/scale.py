@@ -176,7 +176,7 @@ def works() -> tuple[Work, ...]:
         Work("aggregate all files", a.files * each("aggregate files", 10**3)[0], a.files * header, 2 * a.files),
         Work(
             "index where all chunks stand",
-            a.files * each("index where the chunks stand", 10**3)[0],
+            a.files * each("locate the chunks of a file", 10**3)[0],
             a.files * header,
             2 * a.files,
         ),

@@ -203,7 +203,7 @@ JOBS = (
     Job("append a step to equal chunks", "call", 10**6, appended, once=True),
     Job("convert to other chunks of the same size", "chunk", 10**4, converted),
     Job("aggregate files", "file", 10**3, aggregated),
-    Job("index where the chunks stand", "file", 10**3, indexed),
+    Job("locate the chunks of a file", "file", 10**3, indexed),
     Job("read a value of each file through an aggregation", "file", 10**3, column_read),
 )
 
