@@ -84,7 +84,7 @@ class IcechunkStore(MemoryStore):
             return super().read(key)
         except icechunk.IcechunkError as error:
             raise FragmentReadError(
-                f"{self.source}: {key} cannot be read, Icechunk says: {said(error, self._place)}; virtual chunks, "
+                f"{self.source}: {key} cannot be read; Icechunk reports: {said(error, self._place)}; virtual chunks, "
                 "which are in other files, are not read"
             ) from error
 
@@ -110,7 +110,7 @@ def open_repository(place: str | Url) -> IcechunkStore:
     except icechunk.IcechunkError as error:
         told = said(error, place)
         raise SourceError(
-            f"{redacted(str(place))} cannot be read as an Icechunk repository, Icechunk says: {told}"
+            f"{redacted(str(place))} cannot be read as an Icechunk repository; Icechunk reports: {told}"
         ) from error
     return IcechunkStore(store, "", root, place)
 
@@ -188,7 +188,7 @@ class _Keys:
 
 
 def said(error: BaseException, place: str | Url = "") -> str:
-    """Return the first line of what Icechunk says, without what could be a key."""
+    """Return the first line of what Icechunk reports, without what could be a key."""
     text = str(error).partition("\n")[0]
     if isinstance(place, Url):
         for name, value in place.options.given.items():

@@ -108,8 +108,8 @@ def write(
         given = [option for option, found in (("on_loss", on_loss != "error"), ("allow", paths(allow))) if found]
         if given:
             raise OptionError(
-                f"{name} is a Zarr store, which holds all values or none: leave out {'= and '.join(given)}=; give "
-                "allow= where the source is opened"
+                f"{name} is a Zarr store, which holds all values or none: leave out {'= and '.join(given)}="
+                f"{'; give allow= where the source is opened' if 'allow' in given else ''}"
             )
         return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)

@@ -263,7 +263,7 @@ def test_a_chunk_that_vanishes_before_it_is_read_is_no_fill_value(store, monkeyp
         return found
 
     monkeypatch.setattr(source, "stamps", seen)
-    with pytest.raises(StaleError, match=r"chunk \(3, 0, 0\) is not the one"):
+    with pytest.raises(StaleError, match=r"chunk \(3, 0, 0\) has changed since the accumulation began"):
         accumulate(store, "tas", workers=1)
 
 

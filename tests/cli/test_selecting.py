@@ -86,7 +86,7 @@ def test_selections_mean_positions(text, dim, expected):
         ("time=2001/2000", "selects nothing"),
         ("time=yesterday", "no such time"),
         *((f"time={t}", "no such time") for t in ("NaN", "NaT", "2001/NaN", "NaT/2001", "nan/", "/null")),
-        ("time=[1000]", "no position 1000, the dimension has 1,000"),
+        ("time=[1000]", "there is no position 1000; the dimension has 1,000"),
         ("time=[10:5]", "selects nothing"),
         ("time=[::-1]", "step of -1"),
         ("name=z", "no such name"),

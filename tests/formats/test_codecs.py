@@ -199,10 +199,10 @@ def test_a_run_of_zstd_counts_with_its_length():
 
 def test_frames_of_zstd_without_sizes_that_could_become_far_too_much_are_not_decoded():
     stored = frame(b"", blocks=block(bytes(100_000), form=1)) * 3
-    with pytest.raises(DamagedError, match="does not give the size"):
+    with pytest.raises(DamagedError, match="does not give its decoded size"):
         codecs.unzstd(stored, 0, 1000)
     assert told(codecs.unzstd, stored, 0, 300_000) == bytes(300_000)
-    for length, said in ((67_786, "decodes to 67,786 bytes"), (67_787, "does not give the size")):
+    for length, said in ((67_786, "decodes to 67,786 bytes"), (67_787, "does not give its decoded size")):
         with pytest.raises(DamagedError, match=said):
             codecs.unzstd(frame(b"", blocks=block(bytes(length), form=1)), 0, 1000)
 
@@ -214,7 +214,7 @@ def test_a_packed_block_of_zstd_without_a_size_may_become_as_much_as_a_block_can
     stored = frame(b"", blocks=packed[begin:])
     assert len(stored) < 100
     assert told(codecs.unzstd, stored, 0, 100_000) == bytes(100_000)
-    with pytest.raises(DamagedError, match="does not give the size"):
+    with pytest.raises(DamagedError, match="does not give its decoded size"):
         codecs.unzstd(stored, 0, 1000)
 
 

@@ -81,7 +81,7 @@ def test_a_damaged_repository_is_an_error_that_says_so(repository):
     for path in [*repository.glob("repo"), *(repository / "snapshots").iterdir(), *repository.glob("refs/*/*")]:
         if path.is_file():
             path.write_bytes(b"x")
-    with pytest.raises(SourceError, match="Icechunk says"):
+    with pytest.raises(SourceError, match="Icechunk reports"):
         cfagg.read(repository)
 
 

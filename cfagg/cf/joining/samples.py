@@ -132,7 +132,7 @@ def unsound(one: Described) -> str | None:
         if part is one.parts.get(f"index of {name}"):
             outer = sizes.get(one.along.get(part.stated.text("instance_dimension") or "", ""), 0)
             if not (is_missing(values, part.stated) | ((values >= 0) & (values < outer))).all():
-                return f"an index of the {name.partition(WITHIN)[0]} is none of the {outer:,} features"
+                return f"an index of the {name.partition(WITHIN)[0]} refers to none of the {outer:,} features"
             continue
         total = sizes.get(f"nodes{WITHIN}{own.within}", -1) if part is one.parts.get(f"size of {name}") else sizes[name]
         if (values < 0).any() or int(values.sum()) != total:

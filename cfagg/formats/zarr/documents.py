@@ -99,7 +99,7 @@ def place_of(error: ValueError) -> str:
     ...     json.loads('{"a": }')
     ... except ValueError as error:
     ...     place_of(error)
-    'line 1 makes no sense from column 7 on'
+    'line 1 is malformed from column 7 on'
     """
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno} is malformed from column {error.colno:,} on"

@@ -46,7 +46,7 @@ def unshuffled(codecs: Sequence[Codec]) -> str | None:
 
     >>> unshuffled([(3, ()), (2, (4,))])
     >>> unshuffled([(3, ()), (2, (8,))])
-    'its chunks were shuffled with what fletcher32 added, which Zarr has no codec for'
+    'its chunks were shuffled together with bytes added by fletcher32, for which Zarr has no codec'
     """
     for at, (number, given) in enumerate(codecs):
         before = [n for n, _ in codecs[:at] if n != _SHUFFLE]

@@ -327,7 +327,7 @@ def test_what_zarr_python_cannot_decode_is_refused_by_name(tmp_path, zarr_format
     array = open_array(tmp_path, "x")
     with chunk_file(array).open("r+b") as file:
         file.truncate(5)
-    with pytest.raises(FragmentReadError, match=r"chunk \(0, 0\).*zarr-python says"):
+    with pytest.raises(FragmentReadError, match=r"chunk \(0, 0\).*zarr-python raises"):
         read_chunk(array, (0, 0))
 
 

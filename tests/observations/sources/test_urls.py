@@ -69,7 +69,7 @@ def test_a_parquet_file_that_changes_on_its_server_between_two_parts_is_refused(
     source = ParquetSource({"path": f"{server.url}/a.parquet"})
     rows(source)
     frame().assign(sst=1.0).to_parquet(server.folder / "a.parquet")
-    with pytest.raises(StaleError, match="was changed while it was read"):
+    with pytest.raises(StaleError, match="changed while it was read"):
         rows(source)
 
 

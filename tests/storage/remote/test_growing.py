@@ -249,7 +249,7 @@ def test_without_its_index_the_files_of_an_object_are_scanned_again(home, tmp_pa
     cfagg.aggregate(files, output=f"{home}/ALL.nc")
     cfagg.aggregate(files[:2], output=f"{home}/OUT.nc", index=False)
     assert objects(home)[1] is None
-    with pytest.warns(StaleIndexWarning, match=r"2 files of .*OUT.nc were scanned again: .* is not there"):
+    with pytest.warns(StaleIndexWarning, match=r"2 files of .*OUT.nc were scanned again: .* does not exist"):
         cfagg.aggregate(files[2:], output=f"{home}/OUT.nc", append=True)
     assert objects(home) == objects(home, "ALL.nc")
 

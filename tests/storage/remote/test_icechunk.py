@@ -115,14 +115,14 @@ def test_what_is_open_can_be_sent_without_keys_and_never_with_them(source, bucke
 def test_without_keys_or_with_wrong_ones_it_is_an_error_that_repeats_none(source, bucket, url):
     wrong = {**bucket.options, "secret_access_key": "unlikely-to-be-said"}
     for options in (wrong, {"endpoint": bucket.endpoint, "skip_signature": True}):
-        with pytest.raises(TargetError, match="Icechunk says") as caught:
+        with pytest.raises(TargetError, match="Icechunk reports") as caught:
             cfagg.convert(source, url, target_options=options)
         assert "unlikely" not in str(caught.value)
 
 
 def test_what_is_no_repository_is_not_written_into(source, bucket, url):
     bucket.client.put_object(Bucket=bucket.name, Key=f"{url.partition(bucket.name + '/')[2]}/mine", Body=b"x")
-    with pytest.raises(TargetError, match="Icechunk says"):
+    with pytest.raises(TargetError, match="Icechunk reports"):
         cfagg.convert(source, url, target_options=bucket.options)
     assert len(bucket.keys(url.partition(bucket.name + "/")[2])) == 1
 

@@ -57,7 +57,7 @@ def test_rows_are_not_removed_by_what_is_made_of_them(keyed: Bucket) -> None:
     arrays = tuple(cfagg.open_array(url, name) for name in ("data", "indices", "indptr"))
     batches = (batch.to_scipy() for batch in rows.batches(1))
     for given in (arrays, [arrays], batches, rows.batches(1), [lambda: rows[:].to_scipy()]):
-        with pytest.raises(TargetError, match="what is written is read from there"):
+        with pytest.raises(TargetError, match="would be replaced by data that are read from it"):
             cfagg.write_rows(given, url, overwrite=True)
     assert cfagg.open_rows(url)[:].data.tolist() == [3.0] * 9
 

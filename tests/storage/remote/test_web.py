@@ -282,7 +282,7 @@ def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(t
     [
         ("bytes 5-14/600", "gives their range as 'bytes 5-14/600'"),
         ("bytes 6-10/600", "sends those from 6"),
-        ("5", "says '5'"),
+        ("5", "gives '5' as the range"),
     ],
 )
 def test_an_answer_that_contradicts_its_place_is_refused(server, told, message) -> None:

@@ -65,7 +65,7 @@ def test_objects_that_are_no_store_are_never_removed(cloud) -> None:
     url, options, objects = cloud
     objects.put("letter.txt", b"mine")
     for overwrite in (False, True):
-        with pytest.raises(TargetError, match="not a Zarr store"):
+        with pytest.raises(TargetError, match="do not form a Zarr store"):
             cfagg.convert(SOURCE, url, target_options=options, overwrite=overwrite)
     assert objects.read("letter.txt") == b"mine"
 

@@ -54,7 +54,7 @@ def graph(*given: Any) -> Any:
     ],
 )  # fmt: skip
 def test_what_names_the_place_is_refused(given: Any) -> None:
-    with pytest.raises(TargetError, match="read from there"):
+    with pytest.raises(TargetError, match="data that are read from it"):
         refuse_own_source(TARGET, 3, given, overwrite=True)
     refuse_own_source(TARGET, given, overwrite=False)  # a store that is there is an error then
     refuse_own_source("/buck/a/b.zarr", given, overwrite=True)  # is read until the new one is complete
