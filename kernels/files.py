@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.core.cgutils import ir
 
-from cfagg.kernels.calls import call, load_int32
-from cfagg.kernels.jit import jit
+from cfagg.kernels.jit import intrinsic, jit
 
 __all__ = ["MISSING", "ODD", "READ", "can_read_files", "read_files"]
 
@@ -39,6 +40,35 @@ _FLAGS |= getattr(os, "O_NOFOLLOW", 0)
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+
+
+def _call_plain(address, *given):
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(int(address))(*map(int, given))
+
+
+@intrinsic(_call_plain)
+def _call(_typing, _address, _first, _second, _third, _fourth, _fifth, _sixth, _seventh):
+    """Call the C function at an address with up to seven integers; of an ``int`` result only the lower half is valid.
+
+    Numba can call ctypes functions too, but then compiles anew in every process.
+    """
+
+    def codegen(_context, builder, _signature, args):
+        word = ir.IntType(64)
+        function = builder.inttoptr(args[0], ir.FunctionType(word, [word] * 7).as_pointer())
+        return builder.call(function, args[1:])
+
+    return types.int64(*[types.int64] * 8), codegen
+
+
+@intrinsic(lambda address: ctypes.c_int32.from_address(int(address)).value)
+def _load_int32(_typing, _address):
+    """Return the integer of 32 bits at an address."""
+
+    def codegen(_context, builder, _signature, args):
+        return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+
+    return types.int32(types.int64), codegen
 
 
 @cache
@@ -150,12 +180,12 @@ def _fills(unpack, here, room, stored, size, taken):
     """Return whether the first `size` bytes that are `stored` unpack to exactly the available room."""
     source = stored.ctypes.data
     if unpack.size == 2:
-        return call(unpack[0], unpack[1], here, room, source, size, 0, 0) == room
+        return _call(unpack[0], unpack[1], here, room, source, size, 0, 0) == room
     is_gzip = stored[0] == _GZIP
     # A checksum of the header is not compared.
     if room == 0 or size < 4 or (is_gzip and stored[3] & _HEADER_CHECKSUM):
         return False
-    failed = call(unpack[2 if is_gzip else 0], unpack[1], source, size, here, room, taken.ctypes.data, 0)
+    failed = _call(unpack[2 if is_gzip else 0], unpack[1], source, size, here, room, taken.ctypes.data, 0)
     return _int32(failed) == 0 and taken[0] == size
 
 
@@ -168,21 +198,21 @@ def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, tol
     mode, length = told[_MODE_AT : _MODE_AT + 2].view(np.uint16), told[_SIZE_AT : _SIZE_AT + 8].view(np.int64)
     for k in range(done.size):
         name = names + (ends[k - 1] if k else 0)
-        file = _int32(call(openat, within, name, _FLAGS, 0, 0, 0, 0))
+        file = _int32(_call(openat, within, name, _FLAGS, 0, 0, 0, 0))
         if file < 0:
-            done[k] = MISSING if load_int32(call(errno, 0, 0, 0, 0, 0, 0, 0)) == _NOT_THERE else ODD
+            done[k] = MISSING if _load_int32(_call(errno, 0, 0, 0, 0, 0, 0, 0)) == _NOT_THERE else ODD
             continue
-        good = _int32(call(statx, file, nothing, _EMPTY_PATH, _TYPE_AND_SIZE, answer, 0, 0)) == 0
+        good = _int32(_call(statx, file, nothing, _EMPTY_PATH, _TYPE_AND_SIZE, answer, 0, 0)) == 0
         good = good and (mode[0] & _TYPE) == _REGULAR
         size, here = length[0], target + starts[k]
         if not good:
             done[k] = ODD
         elif unpack[0] == 0:
-            same = size == sizes[k] and call(pread, file, here, size, 0, 0, 0, 0) == size
+            same = size == sizes[k] and _call(pread, file, here, size, 0, 0, 0, 0) == size
             done[k] = READ if same else ODD
-        elif size > stored.size or call(pread, file, source, size, 0, 0, 0, 0) != size:
+        elif size > stored.size or _call(pread, file, source, size, 0, 0, 0, 0) != size:
             done[k] = ODD
         else:
             done[k] = READ if _fills(unpack, here, sizes[k], stored, size, taken) else ODD
-        call(close, file, 0, 0, 0, 0, 0, 0)
+        _call(close, file, 0, 0, 0, 0, 0, 0)
     return 0

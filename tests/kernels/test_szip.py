@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.kernels.szip import unpack_szip
+from cfagg.kernels.unpacking import unpack_szip
 from tests.effort import examples
 
 

@@ -20,7 +20,7 @@ def _in(folder: str, names: str) -> list[str]:
 
 GROUPS: dict[str, Group] = {
     "kernels": Group(
-        _in("kernels", "projection hyperslab odometer ranges rows lzf szip"),
+        _in("kernels", "projection hyperslab odometer ranges rows unpacking"),
         [f"tests/kernels/test_{name}.py" for name in ("projection", "hyperslab", "odometer", "ranges", "rows")]
         + ["tests/formats/values/test_filters.py"],
         plain=True,
@@ -36,7 +36,7 @@ GROUPS: dict[str, Group] = {
         plain=True,
     ),
     "gather": Group(
-        [*_in("kernels", "gather gather_bounds loops"), *_in("cf", "conform gather gather_numpy gather_rule recipe")],
+        [*_in("kernels", "gather loops"), *_in("cf", "conform gather gather_numpy gather_rule recipe")],
         [
             "tests/kernels/test_gather.py",
             "tests/kernels/test_loops.py",

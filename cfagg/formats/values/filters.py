@@ -220,7 +220,7 @@ def _needed(number: int, parameters: tuple[int, ...], data: memoryview, size: in
 
 
 def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    from cfagg.kernels.lzf import unpack_lzf
+    from cfagg.kernels.unpacking import unpack_lzf
 
     made = np.empty(most, np.uint8) if out is None else out[:most]
     found = unpack_lzf(np.frombuffer(data, np.uint8), made)
@@ -230,7 +230,7 @@ def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: 
 
 
 def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:
-    from cfagg.kernels.szip import unpack_szip
+    from cfagg.kernels.unpacking import unpack_szip
 
     # A copy: what is compiled for memory that may be written is not for other memory.
     stored = np.array(np.frombuffer(data, np.uint8))

@@ -303,7 +303,7 @@ def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     ids=["zeros", "pairs", "far", "mixed"],
 )
 def test_repetitions_from_the_first_byte_on_are_unpacked(raw):
-    from cfagg.kernels.lzf import unpack_lzf
+    from cfagg.kernels.unpacking import unpack_lzf
 
     out = np.empty(len(raw), np.uint8)
     stored = np.frombuffer(lzf(raw), np.uint8)
@@ -317,7 +317,7 @@ def test_repetitions_from_the_first_byte_on_are_unpacked(raw):
 @settings(max_examples=examples(200))
 @given(st.binary(max_size=200), st.integers(0, 64))
 def test_any_bytes_are_an_lzf_block_or_refused(raw, size):
-    from cfagg.kernels.lzf import unpack_lzf
+    from cfagg.kernels.unpacking import unpack_lzf
 
     out = np.full(size + 32, 77, np.uint8)
     found = unpack_lzf(np.frombuffer(raw, np.uint8), out[:size])
