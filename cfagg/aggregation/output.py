@@ -39,8 +39,7 @@ from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundErr
 from cfagg.formats.metadata.url import file_at
 from cfagg.model import Aggregation
 from cfagg.runtime.object_files import object_at
-from cfagg.runtime.paired import PairedFile
-from cfagg.runtime.paired_objects import PairedObject
+from cfagg.runtime.paired import PairedFile, PairedObject
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
