@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 from cfagg.cf.joining.described import WITHIN, root_of
 from cfagg.cf.joining.identities import identity, length, unusable
-from cfagg.cf.joining.links import Link, is_plain, links_of
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
 from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["Gathering"]
+
+#: What a file says of how values are stored by which numbers of its instances are not what they stand for.
+_STORED = frozenset(STORAGE_ATTRIBUTES) - {"_FillValue", "missing_value"}
 
 _TIMES = frozenset({"time", "forecast_reference_time"})
 
@@ -120,9 +123,9 @@ class Gathering:
         for other in (*self.known.ragged, *self.known.identifiers) if shared else ():
             self._part("ragged", other)
 
-    def _features(self, coordinates: list[Variable]) -> tuple[list[Link], Variable | None]:
+    def _features(self, coordinates: list[Variable]) -> tuple[list[_Link], Variable | None]:
         """Return what leads from samples of a ragged array to its features, and by what these are known."""
-        links = links_of(self.variable, self.known)
+        links = _links_of(self.variable, self.known)
         if not links:
             return [], None
         features = links[-1].outer
@@ -133,7 +136,7 @@ class Gathering:
         found.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
         return (links, found[0]) if found else ([], None)
 
-    def _samples(self, links: list[Link], features: Variable) -> None:
+    def _samples(self, links: list[_Link], features: Variable) -> None:
         """Take the features of a ragged array as an axis, and what leads to them from samples."""
         self._axis(features)
         root = next(reversed(self.axes))
@@ -164,14 +167,14 @@ class Gathering:
             [v for word in container.words(name) if (v := self._find(word, container)) is not None]
             for name in ("node_count", "part_node_count", "node_coordinates")
         )
-        if len(counts) != 1 or not is_plain(counts[0]) or len(counts[0].dims) != 1 or not nodes:
+        if len(counts) != 1 or not _is_plain(counts[0]) or len(counts[0].dims) != 1 or not nodes:
             return
         root, dims = self.along.get(counts[0].dims[0], ""), nodes[0].dims
         if root not in self.of or len(dims) != 1 or dims[0] in self.along or any(v.dims != dims for v in nodes):
             return
         self._within("nodes", dims[0], root, *nodes)
         self.counting[counts[0]] = f"count of {self.along[dims[0]]}"
-        dims = sizes[0].dims if len(sizes) == 1 and is_plain(sizes[0]) else ()
+        dims = sizes[0].dims if len(sizes) == 1 and _is_plain(sizes[0]) else ()
         if len(dims) == 1 and dims[0] not in self.along:
             self._within("parts", dims[0], root, *sizes)
             self.counting[sizes[0]] = f"size of {self.along[dims[0]]}"
@@ -280,3 +283,41 @@ class Gathering:
 
 def _is_time(variable: Variable) -> bool:
     return is_reference_time(variable.text("units") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A variable that says which elements of the dimension `inner` belong to which of `outer`: counts, or indices."""
+
+    variable: Variable
+    inner: str
+    outer: str
+    counts: bool
+
+
+def _links_of(variable: Variable, known: Variables) -> list[_Link]:
+    """Return what leads from the samples of a ragged array to its features; nothing where that is not clear."""
+    shared = [d for d in variable.dims if d in known.shared]
+    links: list[_Link] = []
+    while len(shared) == 1 and len(links) < 3:
+        found = [link for v in known.ragged if (link := _link(v, shared[0])) is not None]
+        if not found:
+            return links
+        if len(found) > 1 or not _is_plain(found[0].variable):
+            return []
+        links += found
+        shared = [found[0].outer]
+    return []
+
+
+def _link(variable: Variable, inner: str) -> _Link | None:
+    """Return what a variable says of a dimension."""
+    if variable.text("sample_dimension") == inner and len(variable.dims) == 1:
+        return _Link(variable, inner, variable.dims[0], counts=True)
+    outer = variable.text("instance_dimension")
+    return None if outer is None or variable.dims != (inner,) else _Link(variable, inner, outer, counts=False)
+
+
+def _is_plain(variable: Variable) -> bool:
+    """Return whether numbers are what they stand for."""
+    return variable.kind == "integer" and length(variable) == variable.dims and _STORED.isdisjoint(variable.attributes)
