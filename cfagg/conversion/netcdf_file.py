@@ -22,7 +22,7 @@ from cfagg.conversion.slab_reading import Scratch, read_slab
 from cfagg.conversion.slab_writer import Task
 from cfagg.conversion.staged import Staged, staged
 from cfagg.errors import TargetError, UnsupportedError
-from cfagg.formats.hdf5.encoding import chunk_encoder
+from cfagg.formats.fastzlib import deflate
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.netcdf_files import closing_written, created, failures_of_hdf5
@@ -232,10 +232,17 @@ class _Packing:
 
 
 def _encoder(dataset: Any) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return what packs the chunks of a dataset as the file says, which alone tells its readers."""
+    """Return what packs the chunks of a dataset, C-contiguous, as the file says, which alone tells its readers."""
     given = dataset.id.get_create_plist()
     found = {number: values for number, _, values, _ in (given.get_filter(k) for k in range(given.get_nfilters()))}
     shuffle, level = found.pop(_SHUFFLE, None), found.pop(_DEFLATE, None)
     if found:
         raise UnsupportedError(f"variable {dataset.name!r} has filters that are not packed here: {sorted(found)}")
-    return chunk_encoder(shuffle=shuffle is not None, level=None if level is None else level[0])
+
+    def encode(chunk: npt.NDArray[Any]) -> Any:
+        raw: Any = chunk.reshape(-1).view(np.uint8)
+        if shuffle is not None and chunk.itemsize > 1:
+            raw = np.ascontiguousarray(raw.reshape(-1, chunk.itemsize).T).reshape(-1)
+        return raw if level is None else deflate(raw, level[0])
+
+    return encode
