@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cfagg.arrays.facts import facts_of
 from cfagg.arrays.scoping import Scoping, Stated, Variable
 from cfagg.errors import (
     AccessError,
@@ -25,7 +24,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.errors.arguments import closest, some
-from cfagg.model import Aggregation
+from cfagg.model.aggregation import Aggregation, facts_of
 from cfagg.storage.access import Access
 from cfagg.storage.urls import absolute
 
