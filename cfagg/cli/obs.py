@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from cfagg.cli import obs_check, obs_create, obs_index, obs_show, obs_window
-
 __all__ = ["COMMANDS", "DESCRIPTION", "EPILOG", "OPTIONS"]
 
 #: Command -> (module, one line of help).
 COMMANDS = {
-    "create": (obs_create, "build a store from a recipe"),
-    "show": (obs_show, "print variables, units, statistics, dates, density and index"),
-    "window": (obs_window, "print or export the observations around a date"),
-    "check": (obs_check, "check order, duplicates, coordinates, indexes and statistics"),
-    "index": (obs_index, "add cfagg's fast index to a store"),
+    "create": ("cfagg.cli.obs_create", "build a store from a recipe"),
+    "show": ("cfagg.cli.obs_show", "print variables, units, statistics, dates, density and index"),
+    "window": ("cfagg.cli.obs_window", "print or export the observations around a date"),
+    "check": ("cfagg.cli.obs_check", "check order, duplicates, coordinates, indexes and statistics"),
+    "index": ("cfagg.cli.obs_index", "add cfagg's fast index to a store"),
 }
 
 DESCRIPTION = "Build, show and check stores of observations: irregular data in time and space."

@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -100,7 +101,7 @@ def add_command(commands: Any, name: str, line: str, home: Any) -> argparse.Argu
     if inner := getattr(home, "COMMANDS", {}):
         its_own = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
         for own, (module, about) in inner.items():
-            add_command(its_own, own, about, module)
+            add_command(its_own, own, about, import_module(module))
     # Both `cfagg --debug show` and `cfagg show --debug`.
     flags = [("--debug", "show the traceback of an error")]
     if not any("--quiet" in action.option_strings for action in parser._actions):
