@@ -1,1 +1,1 @@
-"""Writing aggregation files of every dialect that can be written, and moving their references."""
+"""Writing aggregation files in every writable dialect, and moving their references."""

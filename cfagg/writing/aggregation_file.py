@@ -1,4 +1,4 @@
-"""A complete aggregation file: planned, its fragments written, then written aside and put in place."""
+"""Writing a complete aggregation file: plan it, write its fragments, write the file aside and move it into place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Target", "write_file", "written"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where and how an aggregation file is to be written; with a `url`, there, after it was written at `path`."""
+    """Where and how an aggregation file is written; with a `url`, it is written at `path` and then uploaded."""
 
     path: Path
     to: str
@@ -44,16 +44,16 @@ class Target:
     relative_to: str | None = None
     overwrite: bool = False
     url: Url | None = None
-    #: Of what stands at `url`: it is only replaced where it still has this tag.
+    #: The expected tag of the object at `url`: it is only replaced if it still has this tag.
     match: str | None = None
 
     @property
     def base(self) -> str:
-        """The directory that references are relative to."""
+        """The directory to which references are relative."""
         return os.path.abspath(self.relative_to) if self.relative_to is not None else str(self.path.parent)  # noqa: PTH100
 
     def check(self) -> None:
-        """Refuse what cannot or must not be written."""
+        """Raise an error if the target cannot or must not be written."""
         if self.url is not None:
             check_object(self.url, overwrite=self.overwrite)
             return
@@ -71,15 +71,15 @@ def write_file(
     notes: tuple[str, ...] = (),
     before: Callable[[Path], object] = lambda _: None,
 ) -> Report:
-    """Write an aggregation file; `losses` and `notes` are those of making `content`.
+    """Write an aggregation file; `losses` and `notes` are from building `content`.
 
-    `before` is called with the whole file before that is put in its place.
+    `before` is called with the complete file before it is moved into place.
     """
     target.check()
     if target.url is None:
         return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)
-    # Looked at before its fragments: of two runs at once, the second to end finds another file than it saw.
+    # Read this before the fragments: if two runs overlap, the later one to finish then sees that the file has changed.
     seen = objects.part(name, 0, 1) if target.overwrite and target.match is None else None
     match = target.match if seen is None else seen.tag
     create = not target.overwrite or (seen is None and target.match is None)
@@ -91,7 +91,7 @@ def write_file(
         try:
             report = _write_here(content, here, losses, notes)
         except CfaggError as error:
-            # No message names the directory for temporary files.
+            # Messages must not name the temporary directory.
             error.message = error.message.replace(str(here.path), str(target.url))
             raise
         _check_references(here, target.url)
@@ -100,7 +100,7 @@ def write_file(
         made: list[str] = []
         try:
             for key, path in zip(keys, new, strict=True):
-                # Another run may have chosen the same names meanwhile: neither changes or removes what the other wrote.
+                # Another run may use the same names by now; neither changes or removes what the other wrote.
                 objects.put(key, path, create=True)
                 made.append(key)
         except CfaggError:
@@ -115,7 +115,7 @@ def write_file(
         try:
             objects.put(name, here.path, create=create, match=match)
         except TargetExistsError:
-            # Where it is this file, the answer to a first attempt was lost, and the second found what that had put.
+            # If the object is this very file, the response to a first attempt was lost and the retry found its result.
             if objects.read(name) != here.path.read_bytes():
                 objects.delete(keys)
                 raise
@@ -124,7 +124,7 @@ def write_file(
 
 
 def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:
-    """Return the folders with fragments of a former file in an object store, and the keys in each."""
+    """Return the folders with fragments of an earlier file in an object store, and the keys in each."""
     found: dict[str, list[str]] = {}
     while True:
         folder = f"{name}.fragments{f'-{len(found) + 1}' if found else ''}"
@@ -137,7 +137,7 @@ def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:
 
 
 def _check_references(target: Target, url: Url) -> None:
-    """Refuse a file for another machine that refers to files of this one, which are never read from there."""
+    """Raise an error if a file for another machine refers to local files, which are never read from there."""
     own = f"{target.path.name}.fragments"
     for group in open_source(str(target.path)).root.walk():
         for one in group.variables.values():
@@ -194,7 +194,7 @@ def _write_here(
 
 
 def _computed(kept: Mapping[str, Work], folder: Path) -> list[str]:
-    """Return notes on values that were written beside the file."""
+    """Return notes on the values that were written into fragments beside the file."""
     count = sum(int(work.rows.size) for work in kept.values())
     return (
         [f"{count:,} fragment{'s'[: count != 1]} {'was' if count == 1 else 'were'} written to {folder.name}"]
@@ -204,7 +204,7 @@ def _computed(kept: Mapping[str, Work], folder: Path) -> list[str]:
 
 
 def _refusal(refused: list[Loss], target: Target) -> LossError:
-    """Return the error about everything that would be lost."""
+    """Return the error that lists everything that would be lost."""
     count = len(refused)
     things = f"{count:,} thing{'s'[: count != 1]}"
     remedy = "on_loss='materialise' writes fragments for these partitions, on_loss='drop' leaves out what is lost"
@@ -216,7 +216,7 @@ def _refusal(refused: list[Loss], target: Target) -> LossError:
 
 
 def _plans(content: Content, target: Target) -> dict[str, Work]:
-    """Return the plan of every aggregation by its path."""
+    """Return the plan for each aggregation by its path."""
     works: dict[str, Work] = {}
 
     def walk(group: Content, above: Mapping[str, bool]) -> None:
@@ -234,7 +234,7 @@ def _plans(content: Content, target: Target) -> dict[str, Work]:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Give the name of a new file that takes its place when the block ends well; say what the system refused."""
+    """Yield the name of a new file that replaces the target if the block succeeds; report system errors."""
     with refusals_of(path), written_aside(path) as made:
         yield made
 
@@ -290,7 +290,7 @@ def _write(
 
 
 def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> None:
-    """Remove fragments of the file that was replaced, unless the new one refers to them too, be it by other files."""
+    """Remove fragments of the replaced file that the new one does not use, directly or through other files."""
     former = {os.path.realpath(found): found for found in fragments.others(target.path) if found != folder}
     if former:
         used = _used((work.referring for work in kept.values()), str(target.path), target.base, former)
@@ -299,7 +299,7 @@ def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> No
 
 
 def _used(aggregations: Iterable[Aggregation], file: str, home: str, folders: Iterable[str]) -> set[str]:
-    """Return which of some folders aggregations refer to, or may refer to, be it by other files."""
+    """Return which of some folders the aggregations refer to, or may refer to, directly or through other files."""
     found = set()
     for place in fragments.reached(aggregations, file, home):
         if place is None:

@@ -1,8 +1,8 @@
-"""Attributes of any source as netCDF can hold them: JSON has one type of numbers, and values that netCDF lacks.
+"""Conversion of attributes of any source to netCDF types: JSON has a single number type, and values that netCDF lacks.
 
-What a source in JSON (Zarr) says without a type is given the type that it must have beside its variable: fill values,
-valid ranges and flags that of the values.  Other whole numbers become ``int``, ``int64`` or ``uint64``, the first that
-holds them all; reals become ``float`` where they are plainly the decimal expansion of one, else ``double``.
+Untyped numbers in JSON (Zarr) get the type that their variable requires: fill values, valid ranges and flags have the
+type of the values. Other integers become ``int``, ``int64`` or ``uint64``, whichever first holds them all; reals become
+``float`` if they are clearly the decimal expansion of one, else ``double``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from cfagg.findings.losses import Loss
 
 __all__ = ["name_flaw", "netcdf_attributes"]
 
-#: Attributes of the type of the values beside which they stand (netCDF User Guide; CF sections 2.5.1, 3.5).
+#: Attributes that have the type of their variable's values (netCDF User Guide; CF sections 2.5.1, 3.5).
 _OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
-#: And those that may speak of packed values or of what they stand for; then the latter are reals.
+#: Attributes that may apply to packed or to unpacked values; the latter are floating-point numbers.
 _OF_EITHER = frozenset({"valid_min", "valid_max", "valid_range", "actual_range"})
 
-#: Names that the netCDF library keeps for itself.
+#: Names reserved by the netCDF library.
 _RESERVED = frozenset(
     {
         "CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST", "_IsNetcdf4", "_NCProperties", "_Netcdf4Coordinates",
@@ -34,14 +34,14 @@ _RESERVED = frozenset(
 )  # fmt: skip
 
 _ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]")
-#: Significant digits beyond which a real is the expansion of a shorter type and no decimal that somebody wrote.
+#: With more significant digits than this, a real is the expansion of a shorter type, not a decimal that someone wrote.
 _DIGITS = 9
-#: Characters of a value that a loss shows.
+#: Maximum number of characters of a value shown in a loss.
 _SHOWN = 60
 
 
 def name_flaw(name: str) -> str | None:
-    """Return why netCDF cannot have a name of a variable, dimension, group or attribute, `None` where it can.
+    """Return why a variable, dimension, group or attribute cannot have a name in netCDF, or `None` if it can.
 
     >>> name_flaw("sea_ice"), name_flaw("a/b")
     (None, 'netCDF names hold neither slashes nor control characters')
@@ -66,9 +66,9 @@ def name_flaw(name: str) -> str | None:
 def netcdf_attributes(
     attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """Return attributes as netCDF can hold them, and losses of those that it cannot.
+    """Return attributes in netCDF types, and a loss for each attribute that netCDF cannot hold.
 
-    Those of a group have no `dtype`; `path` is what losses name.
+    `dtype` is `None` for attributes of a group; `path` is used in losses.
 
     >>> found, losses = netcdf_attributes({"valid_min": 0, "n": 3, "crs": {"a": 1}}, np.dtype("i2"), "tas")
     >>> found
@@ -91,7 +91,7 @@ def netcdf_attributes(
 
 
 def _type_beside(name: str, given: Any, dtype: np.dtype[Any] | None, *, packed: bool) -> np.dtype[Any] | None:
-    """Return the type that an attribute has because of its variable's, `None` where any will do."""
+    """Return the type that an attribute must have because of its variable's type, or `None` if any type will do."""
     if dtype is None or dtype.kind not in "iuf" or (name not in _OF_VALUES and name not in _OF_EITHER):
         return None
     if packed and name in _OF_EITHER and any(isinstance(v, float) for v in (given if type(given) is list else [given])):
@@ -100,7 +100,7 @@ def _type_beside(name: str, given: Any, dtype: np.dtype[Any] | None, *, packed: 
 
 
 def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
-    """Return a value in a type of netCDF, or why there is none."""
+    """Return a value in a netCDF type, or the reason why it has none."""
     if isinstance(given, np.ndarray | np.generic):
         return _typed(given)
     if isinstance(given, str):
@@ -124,7 +124,7 @@ def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
 
 
 def _typed(given: Any) -> tuple[Any, str | None]:
-    """Return a value that has a type already."""
+    """Return a value that already has a type, or the reason why netCDF cannot hold it."""
     found = np.asarray(given)
     if found.dtype.kind in "OU":
         texts = [str(v) for v in found.reshape(-1)]
@@ -139,7 +139,7 @@ def _typed(given: Any) -> tuple[Any, str | None]:
 
 
 def _text_flaw(text: str) -> str | None:
-    """Return why a text cannot be an attribute."""
+    """Return why a text cannot be an attribute, or `None` if it can."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -148,7 +148,7 @@ def _text_flaw(text: str) -> str | None:
 
 
 def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any] | None:
-    """Return numbers in the type they must have, or in the least that holds them; `None` where there is none."""
+    """Return numbers in the required type, or in the smallest that holds them all; `None` if there is none."""
     if dtype is not None:
         made = _exactly(values, dtype)
         if made is not None:
@@ -164,7 +164,7 @@ def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any]
 
 
 def _exactly(values: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return numbers in a type, `None` where one would be another there."""
+    """Return numbers in a type, or `None` if it cannot represent one of them exactly."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             made = np.array([float(v) for v in values], "f8").astype(dtype)
@@ -177,6 +177,6 @@ def _exactly(values: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None
 
 
 def _short(given: Any) -> str:
-    """Return a value as a loss shows it."""
+    """Return a value as shown in a loss."""
     text = given if isinstance(given, str) else repr(given)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

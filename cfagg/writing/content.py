@@ -1,4 +1,4 @@
-"""What is to be written: groups of variables with their values, and of aggregations."""
+"""The content to be written: groups of variables with their values, and of aggregations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfagg.model import Aggregation
 
 __all__ = ["Aggregated", "Content", "Held", "Read"]
 
-#: Returns values as stored of one slice per dimension.
+#: Returns the stored values of one slice per dimension.
 Read = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
 
 
@@ -27,27 +27,27 @@ class Held:
     attributes: Mapping[str, Any]
     read: Read
     compression: Mapping[str, Any] = field(default_factory=dict)
-    private: bool = False  # it only holds values of partitions
+    private: bool = False  # only holds values of partitions
 
 
 @dataclass(frozen=True)
 class Aggregated:
-    """An aggregation, where its relative references start, and what reads its values and headers of its fragments.
+    """An aggregation, the base of its relative references, and the functions that read its values and fragment headers.
 
-    With `computed` its values stand in no file, and fragments are written of all of them.
+    If `computed`, its values are in no file, and all of them are written into fragments.
     """
 
     aggregation: Aggregation
     home: str
     read: Read | None = None
-    says: Callable[[int, str], bool] | None = None  # whether a fragment has an attribute, as the aggregation says it
-    dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` where it cannot be opened
+    says: Callable[[int, str], bool] | None = None  # whether a fragment has an attribute with the aggregation's value
+    dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` if it cannot be opened
     computed: bool = False
 
 
 @dataclass(frozen=True)
 class Content:
-    """One group of what is to be written."""
+    """One group of the content to be written."""
 
     path: str = "/"
     dimensions: Mapping[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Content:
     groups: tuple[Content, ...] = ()
 
     def walk(self) -> Iterator[Content]:
-        """Yield this group and all below it, parents first."""
+        """Yield this group and all its descendants, parents first."""
         yield self
         for group in self.groups:
             yield from group.walk()

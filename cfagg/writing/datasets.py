@@ -1,4 +1,4 @@
-"""The content of an xarray Dataset: unchanged aggregations stay aggregations, all else is written as values."""
+"""The content of an xarray Dataset: unchanged aggregations stay aggregations, everything else is written as values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["content_of_dataset", "reader_of"]
 
 
 def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
-    """Return what a dataset contains, for a dialect; `replaced` is the file that there will be no more."""
+    """Return the content of a dataset for a dialect; `replaced` is the file that will no longer exist."""
     import xarray as xr
 
     described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
     readers = {name: reader_of(variable, str(name), to, replaced) for name, variable in dataset.variables.items()}
-    # What stays where it is, is not encoded: that would read dates.
+    # Variables whose values stay where they are are not encoded, since that would read dates.
     plain = {n: v for n, v in described_by.items() if not isinstance(readers[n], AggregationReader)}
     encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}
     described = {
@@ -62,13 +62,13 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
 
 
 def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reader | None:
-    """Return the reader that gives a variable's values as stored, `None` where they are other ones.
+    """Return the reader of a variable's stored values, or `None` if its values have been changed.
 
-    Of a slice it refers to what is in it, where the dialect can say that.
+    For a slice, the reader refers to its values only, if the dialect can express that.
     """
     data: Any = variable._data
     if hasattr(data, "__dask_graph__"):
-        # Only what dask makes of one array has a layer of this name; any computation has another.
+        # Only a dask array made directly from one array has a layer of this name; a computed one has others.
         layers = getattr(data.__dask_graph__(), "layers", {})
         source = layers.get(f"original-{data.name}")
         if source is None or set(layers) != {data.name, f"original-{data.name}"} or len(source) != 1:
@@ -95,7 +95,7 @@ def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reade
 
 
 def _unwrapped(data: Any) -> tuple[Reader | None, list[Any], Box | None]:
-    """Return the reader below xarray's wrappers, the functions that decode, innermost first, and what is selected."""
+    """Return the reader below xarray's wrappers, the decoding functions, innermost first, and the selected box."""
     from xarray.coding.common import _ElementwiseFunctionArray
     from xarray.core import indexing
 
@@ -111,7 +111,7 @@ def _unwrapped(data: Any) -> tuple[Reader | None, list[Any], Box | None]:
             functions.append(data.func)
         elif kind is indexing.LazilyIndexedArray:
             if not all(isinstance(k, slice) and k == slice(None) for k in data.key.tuple):
-                # Slices of slices are one here, unless something decodes in between.
+                # Nested slices are a single selection here, unless decoding happens in between.
                 box, before = _box(data.key.tuple, data.array.shape), box
                 if box is None or before is not None:
                     return None, [], None
@@ -125,7 +125,7 @@ def _unwrapped(data: Any) -> tuple[Reader | None, list[Any], Box | None]:
 
 
 def _box(key: Sequence[Any], shape: Sequence[int]) -> Box | None:
-    """Return what slices select of an array, `None` where that is no box."""
+    """Return the box that slices select of an array, or `None` if it is not a box."""
     if len(key) != len(shape) or not all(isinstance(k, slice) for k in key):
         return None
     found = [k.indices(n) for k, n in zip(key, shape, strict=True)]
@@ -133,7 +133,7 @@ def _box(key: Sequence[Any], shape: Sequence[int]) -> Box | None:
 
 
 def _decoded(reader: Reader, name: str) -> xr.Variable:
-    """Return the variable that is read, decoded as a file is opened."""
+    """Return the variable of a reader, decoded as when opening a file."""
     import xarray as xr
     from xarray.core import indexing
 
@@ -149,7 +149,7 @@ def _decoded(reader: Reader, name: str) -> xr.Variable:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two functions decode alike; as which type is of no account."""
+    """Return whether two functions decode in the same way, ignoring the resulting type."""
     if type(one) is not partial or type(other) is not partial or one.func is not other.func:
         return False
     free = {"dtype", "use_cftime", "time_unit", "decoded_fill_value"}
@@ -158,16 +158,16 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _dims(reader: AggregationReader, dims: tuple[str, ...], row: int) -> tuple[str, ...] | None:
-    """Return the dimensions that a fragment has, in its order, by the names that the user has given them."""
+    """Return the dimensions of a fragment, in its order, with the names that the user has given them."""
     new = dict(zip(reader.aggregation.dims, dims, strict=True))
     found = dims_of(reader, row)
     return None if found is None else tuple(new.get(d, d) for d in found)
 
 
 def _misnamed(reader: AggregationReader, dims: tuple[str, ...]) -> bool:
-    """Return whether a fragment calls its dimensions as other ones are called now, or has them in an order of its own.
+    """Return whether a fragment uses names that now belong to other dimensions, or has its dimensions in another order.
 
-    By their names alone, such a fragment would be read transposed, or not at all.
+    If matched by dimension names alone, such a fragment would be read transposed, or not at all.
     """
     aggregation = reader.aggregation
     if dims == aggregation.dims or len(dims) != len(aggregation.dims):
@@ -176,7 +176,7 @@ def _misnamed(reader: AggregationReader, dims: tuple[str, ...]) -> bool:
     for row in np.flatnonzero(stored(aggregation)).tolist():
         own = _dims(reader, dims, row)
         if own is None:
-            continue  # there is no such file
+            continue  # the file does not exist
         called = reader.header(row).dims
         if any(name in dims and name != dim for name, dim in zip(called, own, strict=False)):
             return True
@@ -201,7 +201,7 @@ def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Ma
                 f"variable {name!r}: its {key} were changed from {getattr(aggregation, key)!r} to {said!r}, but not "
                 "its values, which are in other files; convert the values, or restore the attribute"
             )
-    # What xarray decoded stands in `encoding`; what it does not know is as it was in the file.
+    # Attributes that xarray decoded are in `encoding`; those it does not know are unchanged from the file.
     known = {*own, *variable.encoding}
     kept = {k: v for k, v in aggregation.attributes.items() if k in known}
     changed = {k: v for k, v in own.items() if k not in ("units", "calendar")}
@@ -215,7 +215,7 @@ def _held(variable: xr.Variable, own: Mapping[str, Any]) -> Held:
 
 
 def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
-    """Return the type in which values are stored and what reads them."""
+    """Return the stored type and the function that reads the values."""
     dtype = np.dtype(variable.dtype)
 
     def read(slices: tuple[slice, ...]) -> npt.NDArray[Any]:
@@ -229,7 +229,7 @@ def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
 
 
 def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: Reader, to: str) -> Held | Aggregated:
-    """Return a variable of another file as an aggregation of it; one of an aggregation file is copied."""
+    """Return a variable of another file as an aggregation of it; a variable of an aggregation file is copied."""
     from cfagg.arrays.source import open_source
 
     dims = tuple(map(str, variable.dims))
@@ -240,9 +240,9 @@ def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: 
 
 
 def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:
-    """Return an array whose values stand in no file: its fragments are its chunks."""
+    """Return an array whose values are in no file, with its chunks as fragments."""
     dtype, read = _plain(variable)
-    # Chunks of Zarr are no partitions: there may be millions.
+    # Zarr chunks are not used as partitions, since there may be millions.
     of_zarr = original.encoding.get("chunks")
     chunks = original.chunks or (None if of_zarr else _preferred(original))
     grid = None if chunks is None else Grid.from_sizes([[c for c in sizes if c] for sizes in chunks])
@@ -251,7 +251,7 @@ def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original
 
 
 def _preferred(variable: xr.Variable) -> tuple[tuple[int, ...], ...] | None:
-    """Return the sizes of the partitions that an array was opened with, where they are still its."""
+    """Return the sizes of the partitions that an array was opened with, if they still apply to it."""
     found = variable.encoding.get("preferred_chunks")
     if not isinstance(found, Mapping):
         return None

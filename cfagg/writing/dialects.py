@@ -1,4 +1,4 @@
-"""The dialects of aggregation files that are written, by their names, and what each cannot express."""
+"""The writable dialects of aggregation files by name, and what each of them cannot express."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def _module(to: str) -> ModuleType:
 
 
 def encode(aggregation: Aggregation, to: str, names: Names) -> Encoded:
-    """Return what describes an aggregation in a dialect."""
+    """Return the encoding of an aggregation in a dialect."""
     writer: Callable[..., Encoded] = getattr(_module(to), "encode" if to == "NCA-0.1" else "write")
     return writer(aggregation, names)
 
 
 def lacks(aggregation: Aggregation, to: str) -> Iterator[Lack]:
-    """Give what a dialect has no words for."""
+    """Yield what a dialect cannot express."""
     found: Iterator[Lack] = _module(to).lacks(aggregation)
     return found
 
 
 def notes(aggregation: Aggregation, to: str) -> list[str]:
-    """Return what is not written because the files of fragments say it."""
+    """Return what is not written because it is recorded in the files of fragments."""
     found: list[str] = _module(to).notes(aggregation)
     return found
 
 
 def has_own_fragments(to: str) -> bool:
-    """Return whether fragments may stand in the aggregation file itself."""
+    """Return whether fragments may be arrays of the aggregation file itself."""
     return to != "CF-1.13"
 
 
@@ -61,7 +61,7 @@ def has_parts(to: str) -> bool:
 
 
 def has_addresses(to: str) -> bool:
-    """Return whether a fragment may be a field of a PP file, by its address."""
+    """Return whether a fragment may be a field of a PP file, given by its address."""
     return to in ("NCA-0.1", "CFA-0.4")
 
 
@@ -71,7 +71,7 @@ def has_versions(to: str) -> bool:
 
 
 def conventions_of(given: object, to: str) -> str:
-    """Return the attribute ``Conventions`` of a file in a dialect, from that of the source without its own mark.
+    """Return the attribute ``Conventions`` of a file in a dialect, from that of the source without its dialect mark.
 
     >>> conventions_of("CF-1.5", "NCA-0.1"), conventions_of("CF-1.6 ACDD-1.3", "CF-1.13")
     ('CF-1.5 NCA', 'CF-1.13 ACDD-1.3')

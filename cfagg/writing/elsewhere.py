@@ -1,4 +1,4 @@
-"""Other arrays as aggregations, of fragments that exist in files or have to be written."""
+"""Other arrays as aggregations, whose fragments exist in files or are yet to be written."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from cfagg.writing.references import home_of
 
 __all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere"]
 
-#: Bytes of one fragment of an array that has neither chunks of Dask nor partitions.
+#: Size in bytes of one fragment of an array that has neither dask chunks nor partitions.
 _FRAGMENT = 2**28
 
-#: Fragments of one array that are written at most: more are hardly meant, and a few bytes of metadata can ask for them.
+#: Maximum number of fragments written for one array: more are hardly intended, but small metadata can request them.
 _MOST = 2**20
 
-#: Attributes that speak of values as they are stored.
+#: Attributes that apply to stored (packed) values.
 _OF_STORED = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned", "actual_range")
 
 
 def elsewhere(name: str, dims: tuple[str, ...], reader: Reader, attributes: Mapping[str, Any], to: str) -> Aggregated:
-    """Return a variable of another file as an aggregation of it; where a dialect cannot refer to it, of its values."""
+    """Return a variable of another file as an aggregation of it, or of its values if the dialect cannot refer to it."""
     if isinstance(reader, NetcdfReader):
         return _referring(name, dims, reader, attributes)
     dtype, read, attributes = as_netcdf(reader.dtype, reader.read, attributes)
@@ -52,7 +52,7 @@ def elsewhere(name: str, dims: tuple[str, ...], reader: Reader, attributes: Mapp
 
 
 def is_elsewhere(reader: Reader, to: str) -> bool:
-    """Return whether the values of a variable stand in a netCDF or PP file to which a dialect can refer."""
+    """Return whether the values of a variable are in a netCDF or PP file to which a dialect can refer."""
     if isinstance(reader, SlabReader) and reader.addresses is not None:
         return dialects.has_addresses(to)
     return isinstance(reader, NetcdfReader)
@@ -68,9 +68,9 @@ def computed(
     grid: Grid | None,
     chunk: int = 1,
 ) -> Aggregated:
-    """Return an array whose values stand in no file: its fragments are the cells of a grid.
+    """Return an array whose values are in no file, with the cells of a grid as fragments.
 
-    Without one they are along the first dimension, and where they can be, whole numbers of chunks of this length.
+    Without a grid, fragments divide the first dimension, if possible into multiples of chunks of length `chunk`.
     """
     if grid is None:
         step = max(1, _FRAGMENT // max(1, math.prod(shape[1:]) * dtype.itemsize))
@@ -89,7 +89,7 @@ def computed(
 def as_netcdf(
     dtype: np.dtype[Any], read: Read, attributes: Mapping[str, Any]
 ) -> tuple[np.dtype[Any], Read, Mapping[str, Any]]:
-    """Return type, reading and attributes of an array as netCDF can hold it: Booleans as xarray stores them."""
+    """Return the type, reader and attributes of an array as netCDF can hold it: Booleans as xarray stores them."""
     if dtype.kind == "b":
         return np.dtype("i1"), lambda slices: read(slices).astype("i1"), {**attributes, "dtype": "bool"}
     if dtype.kind in "OUT" and (dtype.metadata or {"element_type": str}).get("element_type") is str:
@@ -104,7 +104,7 @@ def _referring(name: str, dims: tuple[str, ...], reader: NetcdfReader, attribute
     grid = Grid([[0, n] if n else [0] for n in reader.shape])
     address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
     made = Partitions.build(grid.size, file=0, address=0, files=[path], addresses=[address], layouts=[Layout(dims)])
-    # What a fragment unpacks to is not packed again.
+    # The unpacked values of a fragment are not packed again.
     packed = [others.pop(k, None) for k in ("scale_factor", "add_offset")]
     dtype = reader.dtype
     if any(value is not None for value in packed):
@@ -123,7 +123,7 @@ def _aggregation(
     partitions: Partitions,
     attributes: Mapping[str, Any],
 ) -> Aggregation:
-    """Return an aggregation, whose units and calendar are among the attributes where they are texts."""
+    """Return an aggregation; its units and calendar come from the attributes if they are texts there."""
     others = dict(attributes)
     units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))
     return Aggregation(name, dims, grid.shape, dtype, grid, partitions, units, calendar, attributes=others)

@@ -1,4 +1,4 @@
-"""Aggregations outside of the file that they were read from: slices, and arrays of that file."""
+"""Aggregations detached from the file that they were read from: slices, and arrays of that file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def outside(reader: AggregationReader, replaced: str) -> Aggregation | None:
-    """Return an aggregation that refers to arrays of its own file by its name, `None` where that file is replaced."""
+    """Return an aggregation that refers to arrays of its own file by name, or `None` if that file is replaced."""
     aggregation = reader.aggregation
     if replaced == reader.access.resolve(None) and any(
         (p.file[p.present & (p.value < 0)] < 0).any()
@@ -57,7 +57,7 @@ def _outside(reader: AggregationReader, aggregation: Aggregation, partitions: Pa
 
 
 def extract(aggregation: Aggregation, box: Box, *, parts: bool) -> Aggregation | None:
-    """Return the aggregation of a box, `None` where that cuts partitions and there are no `parts` of sub-arrays."""
+    """Return the aggregation of a box, or `None` if it cuts partitions and sub-array `parts` are not allowed."""
     grid = aggregation.grid
     cells, edges = [], []
     for (start, stop), given, n in zip(box, grid.edges, grid.shape, strict=True):
@@ -88,9 +88,9 @@ def extract(aggregation: Aggregation, box: Box, *, parts: bool) -> Aggregation |
 def _cut(
     aggregation: Aggregation, made: Aggregation, cells: Sequence[npt.NDArray[Any]], edges: Sequence[npt.NDArray[Any]]
 ) -> Aggregation | None:
-    """Return an aggregation of partitions some of which are cut by a box, as parts of their sub-arrays."""
+    """Return an aggregation in which partitions cut by a box are parts of their sub-arrays."""
     if made.partitions.versions or made.dialect in ("CF-1.13", "CFA-0.6.2"):
-        return None  # only the files of the fragments say which dimensions these have
+        return None  # only the files of the fragments give their dimensions
     partitions = made.partitions
     whole = [np.minimum(g, n) for g, n in zip(aggregation.grid.edges, aggregation.shape, strict=True)]
     spans = [np.stack([g[c], g[c + 1], e[:-1], e[1:]], 1) for g, c, e in zip(whole, cells, edges, strict=True)]
@@ -126,7 +126,7 @@ def _cut(
 def _part(
     layout: Layout, dims: Sequence[str], cut: Sequence[tuple[int, int, int]], text: str | None
 ) -> tuple[Layout, str]:
-    """Return the layout and the part of a partition of which a box is taken: start, stop and size by dimension."""
+    """Return the layout and the part of a partition that a box selects: start, stop and size by dimension."""
     spans = dict(zip(dims, cut, strict=True))
     shape = layout.shape or tuple(spans.get(d, (0, 1, 1))[2] for d in layout.dims)
     whole: Sequence[Indices] = [range(n) for n in shape] if text is None else part.parse(text, shape)

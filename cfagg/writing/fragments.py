@@ -1,4 +1,4 @@
-"""Fragments beside an aggregation file: values that are in no other file, and those that its dialect cannot reach."""
+"""Fragments beside an aggregation file, for values that are in no other file or out of reach of its dialect."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from cfagg.writing.references import home_of
 
 __all__ = ["names_of", "others", "place_for", "reached", "write_fragments"]
 
-#: Attributes that say what values mean: a fragment has them of its own.
+#: Attributes that define the meaning of values: a fragment has its own.
 _KEPT = ("standard_name", "long_name", "units", "calendar", "_FillValue", "missing_value", "_Unsigned")
 _PACKING = ("scale_factor", "add_offset")
 
 
 def place_for(target: Path) -> Path:
-    """Return a directory for fragments of a file that is not there yet."""
+    """Return a directory for fragments of a file, which does not exist yet."""
     number = 1
     while True:
         found = target.with_name(f"{target.name}.fragments{f'-{number}' if number > 1 else ''}")
@@ -42,7 +42,7 @@ def place_for(target: Path) -> Path:
 
 
 def others(target: Path) -> Iterator[Path]:
-    """Give the directories of fragments that are there."""
+    """Yield the existing directories of fragments."""
     for found in sorted(target.parent.glob(f"{_escaped(target.name)}.fragments*")):
         rest = found.name[len(target.name) + len(".fragments") :]
         own = not rest or (rest[0] == "-" and rest[1:].isdecimal())
@@ -51,14 +51,14 @@ def others(target: Path) -> Iterator[Path]:
 
 
 def _used(table: Partitions) -> list[str]:
-    """Return the files that partitions refer to; the table of names may have others."""
+    """Return the files that partitions refer to; the table of names may contain others."""
     return [table.files[code] for code in np.unique(table.file[table.present]).tolist() if code >= 0]
 
 
 def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
-    """Give the places of all files to which a file's aggregations refer from a directory, and these in turn.
+    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
 
-    `None` stands for what is not known: no file is opened that an untrusted one could not read there.
+    `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
     """
     queue = [(file, home, one) for one in aggregations]
     seen: set[str] = set()
@@ -66,7 +66,7 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
         parent, start, one = queue.pop()
         access = Access(parent)
         for name in (n for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
-            # Python joins an absolute path to itself.
+            # Python's join discards the directory before an absolute path.
             found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
             place = found if is_url(found) else os.path.realpath(found)
             if place in seen:
@@ -80,7 +80,7 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
                 yield None
                 continue
             except CfaggError:
-                continue  # it is not there, or no netCDF file, and so refers to nothing
+                continue  # missing, or not netCDF, so it refers to nothing
             if any(group.unreadable for group in groups):
                 yield None
             inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
@@ -98,12 +98,12 @@ def _is_fragment(path: Path) -> bool:
 
 
 def names_of(works: Mapping[str, Work]) -> dict[str, list[str]]:
-    """Return the names of the fragments of aggregations by their paths: no two have one, whatever case counts for."""
+    """Return the names of the fragments of aggregations by their paths, all distinct even if case is ignored."""
     found: dict[str, list[str]] = {}
     taken: set[str] = set()
     for path, work in works.items():
         base = path.strip("/").replace("/", ".")
-        stems = chain([base], (f"{base}_{n}" for n in count(1)))  # the variable `a.b` is called as `b` of the group `a`
+        stems = chain([base], (f"{base}_{n}" for n in count(1)))  # variable `a.b` and `b` of group `a` share a base
         names = next(n for n in (_names(work, stem) for stem in stems) if taken.isdisjoint(map(str.casefold, n)))
         taken.update(map(str.casefold, names))
         found[path] = names
@@ -120,9 +120,9 @@ def _names(work: Work, stem: str) -> list[str]:
 
 
 def write_fragments(work: Work, folder: Path, names: list[str], to: str, step: Callable[[], None]) -> None:
-    """Write the values of partitions into files, several at once; `step` is called after each."""
+    """Write the values of partitions into files, in parallel; `step` is called after each."""
     read = work.aggregated.read
-    if read is None:  # a plan without what reads has no such partitions
+    if read is None:  # a plan without a reader has no such partitions
         return
     aggregation = work.aggregation
 
@@ -137,7 +137,7 @@ def write_fragments(work: Work, folder: Path, names: list[str], to: str, step: C
 
 
 def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...], read: Read, to: str) -> None:
-    """Write one fragment; other threads may read meanwhile, and none writes."""
+    """Write one fragment; other threads may read meanwhile, but not write."""
     import netCDF4
 
     shape = tuple(b - a for a, b in box)
@@ -145,7 +145,7 @@ def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...
         (slices, read(tuple(slice(a + s.start, a + s.stop) for (a, _), s in zip(box, slices, strict=True))))
         for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK)
     )
-    first = next(parts, None)  # what cannot be read leaves no file
+    first = next(parts, None)  # if reading fails, no file is left
     with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
         with LIBRARY:
             file.setncattr("Conventions", "CF-1.6")
@@ -158,7 +158,7 @@ def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...
 
 
 def _attributes(aggregation: Aggregation, to: str) -> dict[str, Any]:
-    """Return the attributes of a fragment; what fragments together hold is packed by NCA and CFA 0.4 alone."""
+    """Return the attributes of a fragment; only NCA and CFA 0.4 pack the values of fragments together."""
     names = _KEPT if to in ("CF-1.13", "CFA-0.6.2") else (*_KEPT, *_PACKING)
     units = {"units": aggregation.units, "calendar": aggregation.calendar}
     given = {**aggregation.attributes, **{k: v for k, v in units.items() if v is not None}}

@@ -1,4 +1,4 @@
-"""Variables, attributes and groups as netCDF-4: plain values in, one file out."""
+"""Writing variables, attributes and groups as netCDF-4: plain values in, one file out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfagg.writing.content import Held
 
 __all__ = ["BLOCK", "blocks", "define", "locked", "set_attributes", "write_held", "write_small"]
 
-#: Bytes of values that are read and written at once.
+#: Size in bytes of values that are read and written at once.
 BLOCK = 2**26
 
 _COMPRESSION = ("zlib", "complevel", "shuffle", "fletcher32")
@@ -50,7 +50,7 @@ def define(
 
 
 def set_attributes(of: Any, attributes: Mapping[str, Any]) -> None:
-    """Give a variable, group or file its attributes as they are."""
+    """Set the attributes of a variable, group or file unchanged."""
     for name, value in attributes.items():
         if isinstance(value, str):
             of.setncattr(name, value)
@@ -63,7 +63,7 @@ def set_attributes(of: Any, attributes: Mapping[str, Any]) -> None:
 
 
 def write_held(group: Any, name: str, held: Held) -> None:
-    """Write a variable with its values, which other threads may read; see `locked`."""
+    """Write a variable with its values, which other threads may read meanwhile; see `locked`."""
     options = {k: v for k, v in held.compression.items() if k in _COMPRESSION and v is not None}
     options = options if options.get("zlib") and held.shape and held.dtype.kind in "iufS" else {}
     with LIBRARY:
@@ -77,13 +77,13 @@ def write_held(group: Any, name: str, held: Held) -> None:
 def write_small(
     group: Any, name: str, dims: tuple[str, ...], values: npt.NDArray[Any], attributes: Mapping[str, Any]
 ) -> None:
-    """Write an array that is in memory."""
+    """Write an in-memory array."""
     made = define(group, name, dims, values.dtype, attributes)
     made[...] = values
 
 
 def blocks(shape: tuple[int, ...], itemsize: int, most: int = BLOCK) -> Iterator[tuple[slice, ...]]:
-    """Give slices that together are the whole array, none of much more than `most` bytes unless one row is."""
+    """Yield slices that together cover the array, each not much above `most` bytes unless a single row is larger."""
     if not math.prod(shape):
         return
     if not shape or math.prod(shape) * itemsize <= most:
@@ -102,7 +102,7 @@ def blocks(shape: tuple[int, ...], itemsize: int, most: int = BLOCK) -> Iterator
 
 @contextmanager
 def locked(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
-    """Open and close a file while no other thread is in the libraries, which only the block leaves to others."""
+    """Open and close a file while holding the lock of the libraries, which is released within the block."""
     with LIBRARY:
         made = make()
         file = made.__enter__()

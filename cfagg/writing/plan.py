@@ -1,4 +1,4 @@
-"""What becomes of each aggregation in a dialect: what is lost, and for which partitions fragments are written."""
+"""Planning each aggregation in a dialect: what is lost, and for which partitions fragments are written."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OnLoss = Literal["error", "materialise", "drop"]
 
 Rows = npt.NDArray[np.int64]
 
-#: The attribute that keeps the directions that no coordinate tells: ``"lat: decreasing"``.
+#: The attribute that records directions that no coordinate determines: ``"lat: decreasing"``.
 _DIRECTIONS = "dimension_directions"
 
-#: What may be said of all fragments alike: in attributes, where a dialect has no other words for it.
+#: Properties shared by all fragments, stored in attributes if a dialect cannot express them otherwise.
 _ALIKE = ("format", "dtype")
 
 #: Dialects that leave units to the files of fragments.
@@ -38,13 +38,13 @@ _BY_FRAGMENT = ("CF-1.13", "CFA-0.6.2")
 
 @dataclass(frozen=True)
 class Work:
-    """One aggregation as it is written, and the partitions whose values are written into fragments of their own."""
+    """One aggregation as it is written, and the partitions whose values are written into new fragments."""
 
     aggregated: Aggregated
     aggregation: Aggregation
     rows: Rows
-    losses: tuple[Loss, ...]  # that are accepted
-    refused: tuple[Loss, ...]  # that are not
+    losses: tuple[Loss, ...]  # accepted
+    refused: tuple[Loss, ...]  # not accepted
     notes: tuple[str, ...]
     left_out: bool = False
 
@@ -82,12 +82,12 @@ class Work:
             layouts=(*partitions.layouts, Layout(self.aggregation.dims)),
             versions=others,
         )
-        # Where packing was in the way, all were written, with what this dialect packs or does not.
+        # If packing was the obstacle, all partitions were written, packed or unpacked as the dialect requires.
         return replace(self.aggregation, partitions=made, packs=to not in _BY_FRAGMENT)
 
 
 def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:
-    """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
+    """Plan one aggregation; `down` maps dimensions with coordinates to whether they decrease."""
     if is_any(aggregated.aggregation.dtype):
         own_type = Loss(
             path, None, "the variable", "its type is defined by its file", f"{to} cannot express such types"
@@ -132,7 +132,7 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
 
 
 def decreasing(content: Content, above: Mapping[str, bool]) -> dict[str, bool]:
-    """Return of each dimension with a coordinate variable whether it decreases, in a group and those above it."""
+    """Return whether each dimension with a coordinate variable decreases, for a group and those above it."""
     found = dict(above)
     for name in content.dimensions:
         found.pop(name, None)
@@ -155,9 +155,9 @@ def decreasing(content: Content, above: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tuple[Aggregation, list[str]]:
-    """Return an aggregation that says its directions as its dialect can, and notes.
+    """Return an aggregation with directions in a form that the dialect can express, and notes.
 
-    Only NCA has words for them; elsewhere coordinates tell them, and an attribute where these do not.
+    Only NCA can state directions; in other dialects coordinates determine them, or else an attribute.
     """
     attributes = dict(aggregation.attributes)
     words = str(attributes.pop(_DIRECTIONS, "")).split()
@@ -188,9 +188,9 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
 
 
 def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] | None], to: str) -> Aggregation:
-    """Return an aggregation that says which fragments have their dimensions in another order, or lack some.
+    """Return an aggregation that records which fragments have their dimensions in another order, or lack some.
 
-    Their files tell it: the order in CF-1.13 alone, and in CFA-0.6.2, too, which dimensions of size 1 are left out.
+    This is read from their files: the order in CF-1.13 only, omitted dimensions of size 1 in CFA-0.6.2 as well.
     """
     partitions, dims = aggregation.partitions, aggregation.dims
     rows = stored(aggregation)
@@ -221,9 +221,9 @@ def _with_single(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
 
 
 def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
-    """Return an aggregation with what it says of all its fragments alike where its dialect can say it.
+    """Return an aggregation with the properties shared by all fragments where its dialect can express them.
 
-    The dialects that leave format and type to the files of fragments keep them in attributes, so that nothing is lost.
+    Dialects that leave format and type to the files of fragments store them in attributes, so that nothing is lost.
     """
     partitions = aggregation.partitions
     if to not in _BY_FRAGMENT:
@@ -244,12 +244,12 @@ def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
 
 
 def _without_nc(layout: Layout) -> Layout:
-    """Return a layout without CFA-0.6.2's word for netCDF, which is what all dialects take for granted."""
+    """Return a layout without CFA-0.6.2's name for netCDF, which all dialects take for granted."""
     return replace(layout, format=None) if (layout.format or "").lower() == "nc" else layout
 
 
 def _real(aggregated: Aggregated, lacks: Iterable[Lack]) -> Iterable[Lack]:
-    """Give what is lost indeed: files of fragments may say the same."""
+    """Yield the actual losses: files of fragments may record the same property."""
     for lack in lacks:
         if lack.what in ("units", "calendar") and lack.rows is not None and aggregated.says is not None:
             says: Callable[[int, str], bool] = aggregated.says
@@ -276,9 +276,9 @@ def _without_units(aggregation: Aggregation, rows: Rows) -> tuple[Aggregation, l
 
 
 def _without_address(aggregation: Aggregation) -> Rows:
-    """Return the partitions whose values no file can refer to: arrays of Zarr stores, and variables of several fields.
+    """Return the partitions to which no file can refer: arrays of Zarr stores, and variables of several fields.
 
-    Only aggregations that were made of such files have them.
+    Only aggregations that were made from such files have them.
     """
     partitions = aggregation.partitions
     zarr = np.array([layout.format in STORES for layout in partitions.layouts], bool)

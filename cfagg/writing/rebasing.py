@@ -1,4 +1,4 @@
-"""Move the references of an aggregation file: other names of files, and nothing else."""
+"""Moving the references of an aggregation file: only names of files change."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from cfagg.writing.report import Report
 
 __all__ = ["rebase"]
 
-#: Bytes that are copied at once.
+#: Size in bytes that is copied at once.
 _BLOCK = 1 << 24
 
-#: The term whose variable holds the names of files, and how a name is read and written.
+#: The term whose variable contains the names of files, and the functions that decode and encode a name.
 _TERMS: dict[str, tuple[str, Callable[[str], str], Callable[[str], str]]] = {
     "CF-1.13": ("uris", path_of, uri_of),
     "CFA-0.6.2": ("file", local_path, name_of),
@@ -56,8 +56,8 @@ def rebase(
 ) -> Report:
     """Move the references of an aggregation file from one directory or URL to another, without touching data.
 
-    References that begin with `old` as they are written, or that lie in the directory `old`, begin with `new`
-    afterwards; a relative reference into a directory stays relative.  All others mean the same file as before.
+    References that begin with `old` as they are written, or that are in the directory `old`, begin with `new`
+    afterwards; a relative reference into a directory stays relative.  All others refer to the same file as before.
 
     Parameters
     ----------
@@ -71,21 +71,21 @@ def rebase(
     overwrite : bool
         Replace `output`.
     storage_options, target_options : mapping, optional
-        What the servers of `path` and `output` want, where these are URLs.
+        Options for the servers of `path` and `output`, if these are URLs.
 
     Returns
     -------
     Report
-        Its notes say how many references were moved.
+        Its notes state how many references were moved.
 
     Raises
     ------
     SourceError
-        There is no such file.
+        The file does not exist.
     OptionError
-        No reference begins with `old`, or references of a file behind a URL would mean files of this machine.
+        No reference begins with `old`, or a file at a URL would refer to local files.
     UnsupportedError
-        A dialect that is not written, or names in arrays of characters; convert the file first.
+        A dialect that is not written, or names in character arrays; convert the file first.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def rebase(
         example = f"; one is {seen!r}" if seen is not None else ", since all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     with _written(target, handle, create=output is not None and not overwrite) as aside:
-        # The very file whose references were judged, whatever its name leads to by now.
+        # Edit the very file whose references were judged, even if its name refers to another by now.
         with aside.open("wb") as copy:
             for offset in range(0, handle.key.size, _BLOCK):
                 copy.write(handle.exactly(min(_BLOCK, handle.key.size - offset), offset))
@@ -141,7 +141,7 @@ def rebase(
 
 
 def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overwrite: bool) -> Path | Url:
-    """Return the file to be written; links are resolved, so that the file is replaced and not the link."""
+    """Return the file to write; links are resolved, so that the file is replaced and not the link."""
     name = given if output is None else a_place(output, options, name="output", expected="name a file",
                                                 options_name="target_options")  # fmt: skip
     if isinstance(name, Url):
@@ -156,7 +156,7 @@ def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overw
 
 @contextmanager
 def _written(target: Path | Url, handle: Handle, *, create: bool) -> Iterator[Path]:
-    """Give the name of a new file that takes the place of the target; in an object store, if that is as it was read."""
+    """Yield the name of a file that replaces the target; in an object store, only if that is unchanged since read."""
     if isinstance(target, Url):
         match = handle.data.tag if handle.key.path == target else None
         with written_object(target, create=create, match=match) as aside:
@@ -167,14 +167,14 @@ def _written(target: Path | Url, handle: Handle, *, create: bool) -> Iterator[Pa
 
 
 class _Change:
-    """What becomes of each name of a file."""
+    """The new names of a file's references."""
 
     def __init__(self, old: str, new: str, base: str) -> None:
         self.old, self.new, self.base = old, new, base
         self.place = os.path.realpath(old) if not is_url(old) else old
 
     def of(self, aggregation: Aggregation) -> Callable[[str], str]:
-        """Return what changes the names in an aggregation."""
+        """Return the function that changes the names in an aggregation."""
         home = home_of(aggregation.source, aggregation.partitions.files)
         keep = relative(home, self.base)
 
@@ -197,13 +197,13 @@ class _Change:
         )
 
     def count(self, aggregation: Aggregation) -> int:
-        """Return how many distinct names move."""
+        """Return the number of distinct names that move."""
         home = home_of(aggregation.source, aggregation.partitions.files)
         tables = (aggregation.partitions, *aggregation.partitions.versions)
         return len({n for t in tables for n in t.files if self.moved(n, home) is not None})
 
     def moved(self, name: str, home: str) -> str | None:
-        """Return the new name of a file, `None` where it stays."""
+        """Return the new name of a file, or `None` if it stays."""
         rest = _below(name, self.old)
         if rest is not None:
             return _joined(self.new, rest)
@@ -225,7 +225,7 @@ class _Change:
 
 
 def _below(name: str, prefix: str) -> str | None:
-    """Return what follows a prefix of whole components."""
+    """Return the rest of a name after a prefix of whole components."""
     if name == prefix:
         return ""
     start = prefix if prefix.endswith("/") else f"{prefix}/"
@@ -237,7 +237,7 @@ def _joined(folder: str, rest: str) -> str:
 
 
 def _edit(path: Path, found: dict[str, Aggregation], change: _Change) -> None:
-    """Give the aggregations of a file, which is a copy, their new names."""
+    """Rename the references of a file's aggregations; the file is a copy."""
     import netCDF4
 
     with LIBRARY, closing_written(created(lambda: netCDF4.Dataset(path, "r+"), path), path) as file:
@@ -260,14 +260,14 @@ def _edit(path: Path, found: dict[str, Aggregation], change: _Change) -> None:
 
 
 def _kept(rename: Callable[[str], str], decode: Callable[[str], str], encode: Callable[[str], str], uri: str) -> str:
-    """Return the new text of a reference, as it was where it means the same name."""
+    """Return the new text of a reference, unchanged if it means the same name."""
     old = decode(uri)
     new = rename(old)
     return uri if new == old else encode(new)
 
 
 def _tables(variable: Any, term: str) -> Iterator[Any]:
-    """Give the variable of a term of an aggregation variable."""
+    """Yield the variable of a term of an aggregation variable."""
     words = str(variable.getncattr("aggregated_data")).split()
     group = variable.group()
     for key, name in zip(words[::2], words[1::2], strict=False):

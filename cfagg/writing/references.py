@@ -1,4 +1,4 @@
-"""Names of files in an aggregation, relative to the place of another."""
+"""Names of files in an aggregation, relative to the location of another file."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["as_path", "home_of", "moved", "relative", "renamed"]
 def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
     """Return an aggregation whose references start at `home` with references that start at the directory `base`.
 
-    URLs stay; at ``/`` references are absolute paths.
+    URLs stay unchanged; if `base` is ``/``, references are absolute paths.
     """
     return renamed(aggregation, relative(home, base))
 
 
 def relative(home: str, base: str) -> Callable[[str], str]:
-    """Return what makes a name that starts at one directory one that starts at another."""
+    """Return the function that makes a name relative to one directory relative to another."""
     if is_url(home):
-        # Whatever a file on another machine means is on that machine.
+        # Paths in a file on another machine refer to files on that machine.
         return lambda name: name if is_url(name) else f"{home.rstrip('/')}/{name}"
     known: dict[str, str] = {}
     start, end = os.path.realpath(home), os.path.realpath(base)
 
     def folder_of(folder: str) -> str:
-        # Python joins an absolute path to itself.
+        # Python's join discards the directory before an absolute path.
         there = os.path.join(start, folder)  # noqa: PTH118
-        # What ".." means after a link, only the system knows.
+        # Only the system knows what ".." means after a link.
         there = os.path.realpath(there) if "/.." in folder else os.path.normpath(there)
         return there if base == "/" else os.path.relpath(there, end)
 
@@ -50,7 +50,7 @@ def relative(home: str, base: str) -> Callable[[str], str]:
 
 
 def as_path(name: str) -> str:
-    """Return a path as a name that is no URI, whatever it begins with."""
+    """Return a path as a name that cannot be mistaken for a URI, whatever it begins with."""
     return f"./{name}" if name[:5].lower() == "file:" else name
 
 
@@ -67,7 +67,7 @@ def _renamed(partitions: Partitions, change: Callable[[str], str]) -> Partitions
 
 
 def home_of(source: str, files: Iterable[str] = ()) -> str:
-    """Return the directory at which the references of a file start."""
+    """Return the directory to which the references of a file are relative."""
     if isinstance(source, Url) or is_url(source):
         return source.rpartition("/")[0]
     if not source:
@@ -78,7 +78,7 @@ def home_of(source: str, files: Iterable[str] = ()) -> str:
     path = str(absolute(source))
     home, real = os.path.dirname(path), os.path.dirname(os.path.realpath(path))  # noqa: PTH120
     if os.path.realpath(home) != real:
-        # A link: where there is none beside it, references are beside the file that it leads to.
+        # For a link, references not found beside it are beside the file that it points to.
         first = next((name for name in files if not name.startswith("/") and not is_url(name)), None)
         if first is not None and not os.path.lexists(os.path.join(home, first)):  # noqa: PTH118
             return real

@@ -1,4 +1,4 @@
-"""What the writing of an aggregation file did, and what it lost."""
+"""The result of writing an aggregation file, and its losses."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Report(WrittenReport):
     target : str
         The file.
     dialect : str
-        Its convention.
+        The convention of the file.
     variables : tuple of str
         Paths of the aggregation variables.
     partitions : int
-        How many they consist of.
+        Number of partitions of these.
     fragments : int
-        How many files were written beside it, with values that stand in no other.
+        Number of files written beside it, with values that are in no other file.
     losses : tuple of Loss
         What the source has and the file does not, each with ``variable``, ``partition``, ``what``, ``found``, ``why``.
     notes : tuple of str
-        What a user should know about the file.
+        Information that users of the file should know.
     """
 
     title: ClassVar[str] = "Aggregation file"
@@ -47,7 +47,7 @@ class Report(WrittenReport):
 
     @property
     def facts(self) -> tuple[tuple[str, object], ...]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         return (
             ("file", self.target),
             ("convention", self.dialect),

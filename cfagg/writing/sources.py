@@ -26,7 +26,7 @@ from cfagg.writing.references import home_of
 
 __all__ = ["DESCRIBING", "aggregated", "content_of", "dims_of", "held"]
 
-#: Attributes that name variables which describe others.
+#: Attributes that name variables describing others.
 DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
 
 
@@ -39,7 +39,7 @@ def content_of(
     drop: bool = False,
     word_size: int | None = None,
 ) -> tuple[Content, tuple[Loss, ...]]:
-    """Return what a file contains, and the losses of what cannot be read or said and may be left out."""
+    """Return the content of a file, and the losses of what cannot be read or expressed and may be left out."""
     unreadable = [
         (group, name, error)
         for group in source.root.walk()
@@ -69,7 +69,7 @@ def _path(group: Group, name: str) -> str:
 
 
 def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
-    """Return the paths of variables and of all that they refer to."""
+    """Return the paths of variables and of all variables that they refer to."""
     found: set[str] = set()
     queue = [name.lstrip("/") for name in variables]
     for name in queue:
@@ -91,17 +91,17 @@ def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
 
 
 class _Copying:
-    """Makes the content of a file from that of another, group by group; what netCDF cannot say goes to `losses`."""
+    """Builds the content of a file from another, group by group; what netCDF cannot express is added to `losses`."""
 
     def __init__(self, source: Source, opened: Callable[[str], Reader], to: str, wanted: set[str] | None) -> None:
         self.source, self.opened, self.to, self.wanted = source, opened, to, wanted
         self.holding = _holding(source)
         self.losses: list[Loss] = []
-        # The arrays of an aggregation file are its own; those of another file stay there.
+        # Arrays of an aggregation file are copied; those of other files stay there.
         self.stay = not source.root.has_aggregations and not isinstance(source, JoinedSource)
 
     def group(self, group: Group) -> Content:
-        """Return one group and those below."""
+        """Return one group and its descendants."""
         variables: dict[str, Held | Aggregated] = {}
         words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
         for name, one in (group.variables | group.private).items():
@@ -128,7 +128,7 @@ class _Copying:
         )
 
     def _said(self, attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str) -> Mapping[str, Any]:
-        """Return attributes as netCDF holds them; those of netCDF files are."""
+        """Return attributes in netCDF types; those of netCDF files already are."""
         if not isinstance(self.source, OtherSource):
             return attributes
         fill = {k: v for k, v in attributes.items() if k == "_FillValue"}
@@ -170,7 +170,7 @@ def held(dims: tuple[str, ...], reader: Reader, attributes: Mapping[str, Any], *
 
 
 def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
-    """Return an aggregation with what reads it."""
+    """Return an aggregation with its readers."""
     if not isinstance(reader, AggregationReader):
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
@@ -178,7 +178,7 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
-    """Return whether a fragment has its units or calendar itself, and no others than the aggregation says."""
+    """Return whether a fragment itself has the aggregation's units or calendar."""
     try:
         reader.recipe(row)
         return isinstance(reader.header(row).attributes.get(attribute), str)

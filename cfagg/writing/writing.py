@@ -38,56 +38,56 @@ def write(
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> Report | StoreReport:
-    """Write an aggregation file that refers to values where they are, or a Zarr store that holds them.
+    """Write an aggregation file that refers to values where they are stored, or a Zarr store that contains them.
 
-    Coordinates, bounds and scalars are written into the file itself.  Values that stand in no netCDF file, as they were
-    computed, are in memory or in Zarr, and of PP files where the convention has no addresses, are written to
-    ``PATH.fragments``: a file for each Dask chunk, else for each partition of what they were computed from or each
-    field, else for about 256 MiB along the first dimension.
+    Coordinates, bounds and scalars are written into the file itself.  Values that are in no netCDF file (computed, in
+    memory or in Zarr), and those of PP files if the convention has no addresses, are written to ``PATH.fragments``: one
+    file for each dask chunk, else for each partition of the source or each field, else for about 256 MiB along the
+    first dimension.
 
-    Of a lazy array, a Zarr store takes over stored chunks byte for byte where it may, and an Icechunk repository refers
-    to them, except in S3, where it gets them; all else is read and encoded.
+    For a lazy array, stored chunks are copied byte for byte into a Zarr store where possible, and an Icechunk
+    repository refers to them, except in S3, where they are copied; all else is read and encoded.
 
     Parameters
     ----------
     obj : xarray.Dataset, xarray.DataArray, Aggregation, lazy, dask or NumPy array
-        What to write.  Variables that `cfagg.read` opened and that nothing changed stay aggregations; of an
-        `Aggregation` with a source, the coordinates that it refers to come with it.  In a Zarr store each chunk of dask
-        becomes a chunk, also where nobody knows its length before, as after a filter; several such arrays are given as
-        a mapping of names to arrays, ``(dims, array)`` or ``(dims, array, attributes)``.
+        What to write.  Variables that `cfagg.read` opened and that are unchanged stay aggregations; an `Aggregation`
+        with a source is written with the coordinates that it refers to. In a Zarr store each dask chunk becomes a
+        chunk, even if its length is unknown beforehand, as after a filter; several such arrays are given as a mapping
+        of names to arrays, ``(dims, array)`` or ``(dims, array, attributes)``.
     path : path
-        The file, or the directory of the store; the one above must exist.  Or its URL in an object store: of a store,
-        or of a file that refers to URLs alone, as a file behind a URL never reads files of this machine.
+        The file, or the directory of the store, whose parent directory must exist. Or a URL in an object store: of a
+        store, or of a file that refers to URLs only, as a file at a URL never reads local files.
     to : {"CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1", "zarr", "icechunk"}, optional
-        What it is; without it ``.nc`` means CF-1.13, ``.nca`` NCA-0.1, ``.icechunk`` Icechunk (of a lazy array), and
+        The format; by default ``.nc`` means CF-1.13, ``.nca`` NCA-0.1, ``.icechunk`` Icechunk (of a lazy array), and
         ``.zarr`` or no suffix a Zarr store.
     on_loss : {"error", "materialise", "drop"}
-        What to do about what the convention cannot say: raise an error that lists all of it; write the values of these
-        partitions into ``PATH.fragments``; or leave it out, and with it variables whose values would be other ones.
+        How to handle what the convention cannot express: raise an error that lists all of it; write the values of these
+        partitions into ``PATH.fragments``; or leave it out, along with variables whose values would change.
     relative_to : path, optional
-        Directory that references start at, by default that of `path`; ``"/"`` makes them absolute.
+        Directory to which references are relative, by default that of `path`; ``"/"`` makes them absolute.
     overwrite : bool
-        Replace a file.
+        Replace an existing file.
     allow : iterable of path
-        Directories that values of an `Aggregation` may be read from, as for `cfagg.read`.
+        Directories from which values of an `Aggregation` may be read, as for `cfagg.read`.
     target_options : mapping, optional
-        What the server of `path` wants, if that is a URL.
+        Options for the server of `path`, if that is a URL.
     workers : int, optional
-        Threads that write a store; by default one per processor.  Arrays of dask are computed by its scheduler.
+        Threads that write a store; by default one per processor.  Dask arrays are computed by its scheduler.
 
     Returns
     -------
     Report
-        What was written, with ``losses`` and ``notes``; of a store a `StoreReport`.
+        A summary of what was written, with ``losses`` and ``notes``; for a store, a `StoreReport`.
 
     Raises
     ------
     LossError
-        The convention cannot say something; ``losses`` lists it partition by partition.  Nothing is written.
+        The convention cannot express something; ``losses`` lists it partition by partition. Nothing is written.
     TargetExistsError, TargetError
         The file exists, or cannot be written.
     OptionError
-        `to` and the name contradict each other, or `obj` is something else.
+        `to` and the name contradict each other, or `obj` is of another type.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def _write_store(obj: Any, path: str | os.PathLike[str], kind: str, **options: A
 
     blocks = blocks_of(obj)
     if blocks is not None:
-        del options["workers"]  # dask is set to a scheduler
+        del options["workers"]  # the dask scheduler is used instead
         return write_blocks(blocks, path, **options)
     from cfagg.writing.zarr.datasets import write_dataset
 
@@ -179,7 +179,7 @@ def target_of(
     netcdf: str,
     options: Mapping[str, Any] | None = None,
 ) -> Target:
-    """Return where and how an aggregation file is written; other kinds of targets are refused."""
+    """Return where and how an aggregation file is written; raise an error for other kinds of targets."""
     name = a_new_file(path, "path")
     there = (
         a_place(path, options, expected="name a file", options_name="target_options") if is_url(name) or options else ""
@@ -199,14 +199,14 @@ def target_of(
         if base is not None:
             raise OptionError(f"{there} is a URL: leave out relative_to=")
         return Target(Path(there.place[1]), kind, cast("OnLoss", on_loss), None, overwrite, there)
-    # Through a link, so that the file is replaced and not the link.
+    # Resolve links, so that the file is replaced and not the link.
     return Target(Path(os.path.realpath(name)), kind, cast("OnLoss", on_loss), base, overwrite)
 
 
 def _of_aggregation(
     aggregation: Aggregation, target: Target, allow: tuple[str, ...]
 ) -> tuple[Content, tuple[Loss, ...]]:
-    """Return the content of a file with one aggregation and what it refers to in its own file."""
+    """Return the content of a file with one aggregation and the variables of its own file that it refers to."""
     from cfagg.arrays.aggregated import AggregationReader
     from cfagg.arrays.opening import open_any
 
@@ -227,7 +227,7 @@ def _of_aggregation(
 
 
 def _as_dataset(obj: Any) -> Any:
-    """Return a dataset of what is given."""
+    """Return the given object as a dataset."""
     import numpy as np
     import xarray as xr
 

@@ -1,1 +1,1 @@
-"""References to the bytes of fragments in forms that other libraries read: kerchunk and Icechunk."""
+"""References to the bytes of fragments in formats that other libraries read: kerchunk and Icechunk."""

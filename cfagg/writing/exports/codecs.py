@@ -1,4 +1,4 @@
-"""The filters of chunks in the terms of Zarr: numcodecs in version 2, codecs in version 3."""
+"""The filters of chunks as Zarr codecs: numcodecs in version 2, codecs in version 3."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cfagg.model.chunks import Codec
 
 __all__ = ["canonical", "named", "unshuffled", "untold", "version_2", "version_3"]
 
-#: Filters whose bytes numcodecs undoes as HDF5 does, by their numbers, and what decoding them takes besides the bytes.
+#: Filters that numcodecs decodes as HDF5 does, by number, with the parameters needed for decoding.
 _SHUFFLE, _SUM, _SUM_BYTES = 2, 3, 4
 _NAMES = {1: "zlib", _SHUFFLE: "shuffle", _SUM: "fletcher32", 307: "bz2", 32001: "blosc", 32015: "zstd"}
 _UNTOLD = {4: "szip", 5: "n-bit", 6: "scale and offset", 32000: "LZF", 32004: "LZ4", 32008: "bitshuffle"}
 
-#: Levels that only matter to who writes.
+#: Levels, which matter only for encoding.
 _LEVELS: dict[str, dict[str, Any]] = {
     "zlib": {"level": 1},
     "bz2": {"level": 1},
@@ -22,13 +22,13 @@ _LEVELS: dict[str, dict[str, Any]] = {
     "blosc": {"cname": "zstd", "clevel": 5, "shuffle": 1, "blocksize": 0},
 }
 
-#: Names of version 3 that Zarr itself has.
+#: Version 3 codec names defined by Zarr itself.
 _OWN = ("blosc", "zstd")
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
 def canonical(codecs: Sequence[Codec], itemsize: int) -> tuple[Codec, ...]:
-    """Return filters with nothing but what decoding depends on, so that files packed at several levels are alike.
+    """Return filters with only what decoding needs, so that those of different compression levels are equal.
 
     >>> canonical([(2, (4,)), (1, (6,))], 4)
     ((2, (4,)), (1, ()))
@@ -37,12 +37,12 @@ def canonical(codecs: Sequence[Codec], itemsize: int) -> tuple[Codec, ...]:
 
 
 def untold(codecs: Sequence[Codec]) -> str | None:
-    """Return the name of the first filter that Zarr has no codec for, `None` where all have one."""
+    """Return the name of the first filter without a Zarr codec, or `None` if all have one."""
     return next((named(number) for number, _ in codecs if number not in _NAMES), None)
 
 
 def unshuffled(codecs: Sequence[Codec]) -> str | None:
-    """Return why readers of Zarr cannot undo a shuffle: it met bytes that are no whole elements; `None` where they can.
+    """Return why Zarr readers cannot undo a shuffle (it was applied to partial elements), or `None` if they can.
 
     >>> unshuffled([(3, ()), (2, (4,))])
     >>> unshuffled([(3, ()), (2, (8,))])
@@ -59,12 +59,12 @@ def unshuffled(codecs: Sequence[Codec]) -> str | None:
 
 
 def named(number: int) -> str:
-    """Return what a filter is called."""
+    """Return the name of a filter."""
     return _NAMES.get(number) or _UNTOLD.get(number) or f"HDF5 filter {number}"
 
 
 def version_2(codecs: Sequence[Codec]) -> list[dict[str, Any]]:
-    """Return codecs of numcodecs in the order in which bytes passed them.
+    """Return numcodecs codecs in the order in which they were applied.
 
     >>> version_2([(2, (4,)), (1, ())])
     [{'id': 'shuffle', 'elementsize': 4}, {'id': 'zlib', 'level': 1}]
@@ -73,7 +73,7 @@ def version_2(codecs: Sequence[Codec]) -> list[dict[str, Any]]:
 
 
 def version_3(codecs: Sequence[Codec], itemsize: int) -> list[dict[str, Any]]:
-    """Return the codecs of Zarr version 3 that follow the one to bytes.
+    """Return the Zarr version 3 codecs that follow the array-to-bytes codec.
 
     >>> version_3([(32015, ())], 4)
     [{'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}]

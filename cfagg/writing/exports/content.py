@@ -1,4 +1,4 @@
-"""What is exported of a source: aggregations and large arrays as references, small ones and coordinates as values."""
+"""Exported content of a source: aggregations and large arrays as references, small ones and coordinates as values."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from cfagg.writing.sources import DESCRIBING
 
 __all__ = ["nodes_of"]
 
-#: Bytes of values that are written rather than referred to; of coordinates and what describes others, so many.
+#: Maximum size in bytes of arrays that are written instead of referred to; the second for coordinates and the like.
 _SMALL, _COORDINATE = 1 << 12, 1 << 23
 
 
 def nodes_of(source: Source, access: Access, means: Means, word_size: int | None = None) -> Node:
-    """Return the groups of a source with the arrays that they become."""
+    """Return the groups of a source with the exported arrays."""
     return _node(source, source.root, access, means, word_size)
 
 
@@ -65,7 +65,7 @@ def _array(
     means: Means,
     word_size: int | None,
 ) -> Planned:
-    """Return what becomes of one variable."""
+    """Return the exported form of one variable."""
     if variable.name.startswith(".") or not {"\\", "\0"}.isdisjoint(variable.name) or "{{" in variable.name:
         raise UnsupportedError(f"{source.path}: the name {variable.name!r} cannot be used in a Zarr store")
     attributes = group.with_facts(variable.name, variable.attributes)
@@ -88,7 +88,7 @@ def _array(
         found = _stored(reader, path, attributes, means)
         if found is not None:
             return found
-    # What stands in no file, as joined bounds do, is written whatever it is.
+    # Values that are in no file, such as joined bounds, are always written.
     most = most if isinstance(reader, AggregationReader | NetcdfReader) else _COORDINATE
     return _held(reader, path, attributes, means, most, notes)
 
@@ -103,13 +103,13 @@ def _of_fields(reader: SlabReader, variable: Variable | Aggregation, attributes:
 
 
 def _describes(group: Group, variable: Variable | Aggregation) -> bool:
-    """Return whether a variable is a coordinate, or one that others name as describing them."""
+    """Return whether a variable is a coordinate, or is named by others as describing them."""
     words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
     return variable.dims in ((), (variable.name,)) or variable.name in words
 
 
 def _stored(reader: NetcdfReader, path: str, attributes: Mapping[str, Any], means: Means) -> Planned | None:
-    """Return an array that refers to the values of a variable of the file itself; `None` where nothing can."""
+    """Return an array that refers to the values of a variable of the file itself, or `None` if that is impossible."""
     located = locate(reader.path, reader.variable, CONTEXT_SOURCE, reader.group)
     tiles = tiles_of(located, CONTEXT_SOURCE)
     if isinstance(tiles, str) or 0 in reader.shape:

@@ -1,4 +1,4 @@
-"""Exporting a source as references that other libraries read, or nothing where losses are refused: those are listed."""
+"""Exporting a source as references that other libraries read, or raising an error that lists the refused losses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cfagg.writing.report import Report
 
 __all__ = ["EXPORTS", "check_output", "export", "write_directory"]
 
-#: What a source can be exported as.
+#: Export formats.
 EXPORTS = ("kerchunk", "icechunk")
 
 _PARQUET = (".parquet", ".parq")
@@ -45,9 +45,9 @@ def export(
     word_size: int | None = None,
     target_options: dict[str, Any] | None = None,
 ) -> Report:
-    """Write references to the values of a source; a `LossError` lists all that cannot be said, and nothing is written.
+    """Write references to the values of a source; if something is inexpressible, raise a `LossError` that lists it.
 
-    ``"kerchunk"`` is JSON, or the Parquet layout where the name ends with ``.parquet`` or ``.parq``; ``"icechunk"`` is
+    ``"kerchunk"`` is JSON, or the Parquet layout if the name ends with ``.parquet`` or ``.parq``; ``"icechunk"`` is
     a repository in a directory.
     """
     if to not in EXPORTS:
@@ -104,7 +104,7 @@ def export(
 
 
 def check_output(name: str, url: str | None, *, directory: bool, overwrite: bool) -> None:
-    """Refuse what cannot or must not be written."""
+    """Raise an error if the output cannot or must not be written."""
     if isinstance(url, Url):
         check_object(url, overwrite=overwrite)
         return
@@ -120,7 +120,7 @@ def check_output(name: str, url: str | None, *, directory: bool, overwrite: bool
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a directory is what an export writes, or is empty."""
+    """Return whether a directory has the content of an export, or is empty."""
     if not path.is_dir() or path.is_symlink():
         return False
     names = {entry.name for entry in path.iterdir()}
@@ -128,7 +128,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...], tuple[str, ...]]:
-    """Return what is written of a tree, what is lost, and which arrays are left out; raise where that is refused."""
+    """Return the tree to write, the losses, and the arrays that are left out; raise if losses are refused."""
     found = [a for node in root.walk() for a in node.arrays]
     losses = [loss for a in found for loss in a.losses]
     if means.on_loss == "drop":
@@ -149,7 +149,7 @@ def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...]
 
 
 def _too_large(array: Planned, means: Means) -> tuple[Loss, ...]:
-    """Return what is lost of an array because its values would make a file of references large."""
+    """Return the losses of an array because its values would make a file of references too large."""
     if means.name != "kerchunk" or not array.losses or array.written_bytes <= kerchunk.INLINE:
         return ()
     return array.losses
@@ -164,7 +164,7 @@ def _without(node: Node, left: set[str]) -> Node:
 
 
 def _file(name: str, url: str | None, overwrite: bool, data: bytes) -> tuple[str, ...]:
-    """Write a file that is there whole or not at all."""
+    """Write a file atomically: completely or not at all."""
     if isinstance(url, Url):
         with written_object(url, create=not overwrite) as made:
             made.write_bytes(data)
@@ -175,7 +175,7 @@ def _file(name: str, url: str | None, overwrite: bool, data: bytes) -> tuple[str
 
 
 def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[str, ...]:
-    """Write a directory that is there whole or not at all."""
+    """Write a directory atomically: completely or not at all."""
     target = Path(os.path.realpath(name))
     with _aside(target) as folder:
         made = folder.path / "file"
@@ -188,7 +188,7 @@ def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[
 
 @contextmanager
 def _aside(target: Path) -> Any:
-    """Give a new directory beside a target, removed in any case; say what the system refused."""
+    """Yield a new directory beside a target, which is always removed afterwards; report system errors."""
     with refusals_of(target):
         folder, done = NewFolder(target), False
         try:

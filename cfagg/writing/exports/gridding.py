@@ -1,4 +1,4 @@
-"""The chunks of an array that refers to chunks of many files: of one shape, or of lengths that differ."""
+"""The chunk grid of an array that refers to chunks in many files, with equal or varying chunk lengths."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["Block", "Cut", "cut_of", "unequal_cut"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Bytes of one chunk of what stands in a row, at most where it can be divided.
+#: Maximum size in bytes of one chunk of contiguous values, if they can be divided.
 _MOST = 1 << 26
 
 
 class Block(NamedTuple):
-    """What of a fragment fills a partition."""
+    """The block of a fragment that fills a partition."""
 
     tiles: Tiles
-    start: tuple[int, ...]  # where it begins along each axis of the fragment
-    axes: tuple[int, ...]  # the fragment's axis for each dimension, -1 where it has none
+    start: tuple[int, ...]  # first element along each axis of the fragment
+    axes: tuple[int, ...]  # the fragment's axis for each dimension, -1 if it has none
 
     def chunk(self) -> tuple[int, ...] | None:
-        """Return the shape of its chunks by dimensions of the array, `None` where there are none."""
+        """Return the chunk shape by dimensions of the array, or `None` if there are no chunks."""
         found = self.tiles.chunk
         return None if found is None else tuple(found[k] if k >= 0 else 1 for k in self.axes)
 
     def of_file(self, lengths: Sequence[int]) -> list[int]:
-        """Return lengths by the axes of the file; it has others of length 1."""
+        """Return lengths by the axes of the file, 1 for axes that the array lacks."""
         found = [1] * len(self.tiles.shape)
         for k, n in zip(self.axes, lengths, strict=True):
             if k >= 0:
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """The lengths of chunks along each dimension, by the partitions along it; `equal`: one for all of them."""
+    """Chunk lengths along each dimension for each partition along it; if `equal`, one length for all."""
 
     edges: tuple[Int64, ...]  # of partitions
     lengths: tuple[tuple[int, ...], ...]
@@ -67,7 +67,7 @@ class Cut:
         return Grid(axes, shape)
 
     def cells(self, index: Sequence[int]) -> list[range]:
-        """Return the chunks that a partition touches along each dimension."""
+        """Return the chunks that a partition overlaps along each dimension."""
         if not self.equal:
             return [range(int(first[p]), int(first[p + 1])) for first, p in zip(self._firsts, index, strict=True)]
         return [
@@ -77,12 +77,12 @@ class Cut:
 
     @cached_property
     def _firsts(self) -> tuple[Int64, ...]:
-        """The number of the first chunk of each partition along each dimension, and behind them that of all."""
+        """The number of the first chunk of each partition along each dimension, followed by the total."""
         counts = [-(-np.diff(e) // np.array(c)) for e, c in zip(self.edges, self.lengths, strict=True)]
         return tuple(np.concatenate([[0], np.cumsum(n)]) for n in counts)
 
     def misfit(self, index: Sequence[int], block: Block) -> tuple[str, str, str] | None:
-        """Return what of a partition the chunks cannot be, what was found, and why; `None` where they can."""
+        """Return the property of a partition that does not fit the chunks, its value and why; `None` if it fits."""
         own = block.chunk()
         chunk = tuple(c[0] if self.equal else c[p] for c, p in zip(self.lengths, index, strict=True))
         for d, (edges, p) in enumerate(zip(self.edges, index, strict=True)):
@@ -104,7 +104,7 @@ class Cut:
 
 
 def cut_of(edges: tuple[Int64, ...], blocks: Sequence[Block]) -> Cut:
-    """Return the shape of chunks that most partitions have; where there are none, of what stands in rows."""
+    """Return the chunk shape of most partitions, or one for contiguous data if no partition is chunked."""
     seen = Counter(chunk for block in blocks if (chunk := block.chunk()) is not None)
     if seen:
         return Cut(edges, tuple((c,) for c in seen.most_common(1)[0][0]), True)
@@ -114,7 +114,7 @@ def cut_of(edges: tuple[Int64, ...], blocks: Sequence[Block]) -> Cut:
 
 
 def unequal_cut(edges: tuple[Int64, ...], indices: Sequence[Sequence[int]], blocks: Sequence[Block]) -> Cut:
-    """Return lengths of chunks that may differ from partition to partition along each dimension."""
+    """Return chunk lengths that may differ from partition to partition along each dimension."""
     chunks = [block.chunk() for block in blocks]
     found = []
     for d, e in enumerate(edges):
@@ -142,7 +142,7 @@ def unequal_cut(edges: tuple[Int64, ...], indices: Sequence[Sequence[int]], bloc
 
 
 def _in_rows(lengths: Sequence[int], blocks: Sequence[Block]) -> list[int]:
-    """Return lengths by which these divide, so that the values of each chunk follow each other and are not too many."""
+    """Return divisors of the given lengths that make the values of each chunk contiguous and few enough."""
     found = list(lengths)
     while True:
         fits = all(b.tiles.in_one_row(b.of_file(found)) for b in blocks)

@@ -1,6 +1,6 @@
-"""Icechunk repositories of virtual chunks: one commit with all arrays, and what shows that a file has changed.
+"""Icechunk repositories of virtual chunks: one commit with all arrays, and the state of each file to detect changes.
 
-Chunks that are written, of coordinates first of all, are ordinary ones.
+Chunks that are written, mainly of coordinates, are ordinary ones.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from cfagg.writing.exports.virtual import credentials_of, located, places_of, st
 
 __all__ = ["access_note", "new_repository", "require_icechunk", "write"]
 
-#: References that are given to the repository at once.
+#: Number of references passed to the repository at once.
 _BATCH = 1 << 16
 
 
 def require_icechunk() -> None:
-    """Raise where the library is not installed."""
+    """Raise an error if the library is not installed."""
     require("Icechunk repositories", "icechunk")
 
 
 def write(root: Node, folder: Path) -> tuple[str, ...]:
-    """Write a repository into an empty directory; return what its readers must do."""
+    """Write a repository into an empty directory; return notes on what its readers must do."""
     import icechunk
 
     try:
@@ -52,7 +52,7 @@ def _write(root: Node, folder: Path) -> tuple[str, ...]:
     places = places_of(key.path for array in arrays for key in array.references.files)
     session = new_repository(folder, places)
     with unequal_chunks(), warnings.catch_warnings():
-        # Of codecs that Zarr itself does not have.
+        # For codecs that Zarr itself does not have.
         warnings.simplefilter("ignore")
         top = zarr.create_group(session.store, zarr_format=3, attributes=dict(root.attributes))
         for node in root.walk():
@@ -66,7 +66,7 @@ def _write(root: Node, folder: Path) -> tuple[str, ...]:
 
 
 def new_repository(folder: Path, places: Sequence[str]) -> Any:
-    """Create a repository in an empty directory, for chunks in files below some places; return a session to write."""
+    """Create a repository in an empty directory, for chunks in files below some places; return a writable session."""
     import icechunk
 
     icechunk.set_logs_filter("error")
@@ -79,14 +79,14 @@ def new_repository(folder: Path, places: Sequence[str]) -> Any:
 
 
 def access_note(places: Sequence[str]) -> list[str]:
-    """Return what readers have to allow, where there are virtual chunks."""
+    """Return a note on the places that readers have to allow, if there are virtual chunks."""
     told = ", ".join(f"'{located(p)}': icechunk.{credentials_of(p)}" for p in places)
     given = f"icechunk.containers_credentials({{{told}}})" if any(isinstance(p, Url) for p in places) else f"{{{told}}}"
     return [f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={given}"] * bool(places)
 
 
 def _write_array(store: Any, group: Any, array: Planned) -> None:
-    """Create an array, and give it its chunks."""
+    """Create an array and write its chunks."""
     from zarr.codecs import BytesCodec
 
     attributes = variable_attributes(array.attributes, array.dtype)
@@ -123,14 +123,14 @@ def _write_array(store: Any, group: Any, array: Planned) -> None:
 
 
 def _codec(given: dict[str, Any]) -> Any:
-    """Return a codec as zarr-python makes it of its document."""
+    """Return the codec that zarr-python makes of its JSON document."""
     from zarr.registry import get_codec_class
 
     return get_codec_class(given["name"]).from_dict(given)
 
 
 def _refer(store: Any, array: Planned) -> None:
-    """Give an array its virtual chunks, with what shows that their files have been changed."""
+    """Write the virtual chunks of an array, with the state of their files to detect changes."""
     import icechunk
 
     references = array.references

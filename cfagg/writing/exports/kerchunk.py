@@ -1,6 +1,6 @@
-"""kerchunk's reference files: Zarr version 2, whose chunks are in other files or written inside, as JSON or Parquet.
+"""Kerchunk reference files: Zarr version 2 with chunks in other files or inline, as JSON or Parquet.
 
-Source: the specification of kerchunk's references, version 1, and the layout that fsspec's `LazyReferenceMapper` reads.
+Source: the specification of kerchunk references, version 1, and the layout that fsspec's `LazyReferenceMapper` reads.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cfagg.writing.exports.planned import Node, Planned
 
 __all__ = ["INLINE", "NOTE", "documents", "encoded", "json_bytes", "write_parquet"]
 
-#: References in one file of Parquet.
+#: Number of references in one Parquet file.
 RECORD = 10_000
 
-#: What pandas writes of a frame: without it, fastparquet makes reals of integers.
+#: The metadata that pandas writes for a frame; without it, fastparquet turns integers into floats.
 _PANDAS = {
     "columns": [
         {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": type_, "metadata": None}
@@ -45,17 +45,17 @@ _PANDAS = {
     "pandas_version": "2",
 }
 
-#: What packs bytes, and stands behind the filters.
+#: The compressors, which follow the filters.
 _COMPRESSORS = ("zlib", "zstd", "blosc", "bz2")
 
-#: Bytes of values of one array that are written inside in place of references.
+#: Maximum size in bytes of values of one array that are written inline instead of as references.
 INLINE = 1 << 20
 
 NOTE = "kerchunk's references do not show whether a file has changed since they were written"
 
 
 def documents(root: Node) -> dict[str, Any]:
-    """Return the metadata documents of a tree by their keys."""
+    """Return the metadata documents of a tree by key."""
     found: dict[str, Any] = {}
     for node in root.walk():
         prefix = f"{node.path}/" if node.path else ""
@@ -83,12 +83,12 @@ def _document(array: Planned) -> dict[str, Any]:
 
 
 def encoded(array: Planned, cell: int) -> bytes:
-    """Return a chunk that is written as its codecs store it."""
+    """Return an inline chunk as encoded by its codecs."""
     return _encoded(array, array.chunk(cell))
 
 
 def _unstored(array: Planned) -> bytes | None:
-    """Return a chunk of what stands for those that are not stored; `None` where all are."""
+    """Return a chunk of the value that represents chunks that are not stored, or `None` if all are stored."""
     if array.references.cell.size + array.written.size == array.grid.size:
         return None
     values = np.zeros(array.grid.whole((0,) * array.grid.ndim), array.dtype)
@@ -108,7 +108,7 @@ def _encoded(array: Planned, values: npt.NDArray[Any]) -> bytes:
 
 
 def _name(place: str) -> str:
-    """Return a file as references name it."""
+    """Return the name of a file as used in references."""
     try:
         place.encode()
     except UnicodeEncodeError as error:
@@ -119,7 +119,7 @@ def _name(place: str) -> str:
 
 
 def _references(array: Planned) -> Iterator[tuple[int, Any]]:
-    """Yield the cells that are stored, each with its place or its bytes."""
+    """Yield the stored cells, each with its place or its bytes."""
     told = array.references
     names = [_name(key.path) for key in told.files]
     for cell, file, offset, length in zip(
@@ -131,7 +131,7 @@ def _references(array: Planned) -> Iterator[tuple[int, Any]]:
 
 
 def json_bytes(root: Node) -> bytes:
-    """Return a reference file of version 1."""
+    """Return a version 1 reference file."""
     refs: dict[str, Any] = {key: json.dumps(found) for key, found in documents(root).items()}
     for node in root.walk():
         for array in node.arrays:
@@ -143,7 +143,7 @@ def json_bytes(root: Node) -> bytes:
 
 
 def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
-    """Write the directory of Parquet files, in a folder that is there."""
+    """Write the directory of Parquet files into an existing folder."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -158,7 +158,7 @@ def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
             at = 0
             for record in range(-(-count // RECORD)):
                 paths: list[str | None] = [None] * RECORD
-                # With pandas 3, readers fail where there is neither a place nor bytes: chunks that are not stored too.
+                # With pandas 3, readers fail on chunks with neither a place nor bytes, even those not stored.
                 raws: list[bytes | None] = [unstored] * min(RECORD, count - record * RECORD)
                 raws += [None] * (RECORD - len(raws))
                 columns = np.zeros((2, RECORD), np.int64)

@@ -1,4 +1,4 @@
-"""Arrays as exports write them: references to chunks in other files, and chunks that are written."""
+"""Arrays in the form that exports write: references to chunks in other files, and written chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class References:
-    """Chunks in other files: one column for each thing that is known of them, by increasing cells."""
+    """Chunks in other files: one column for each property, in increasing order of cells."""
 
     cell: Int64
     file: Int64
@@ -32,22 +32,22 @@ class References:
 
     @classmethod
     def none(cls) -> References:
-        """Return no references."""
+        """Return an empty set of references."""
         empty = np.empty(0, np.int64)
         return cls(empty, empty, empty, empty)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One array: `fill` is its missing value, `unstored` what stands for chunks that are not stored.
+    """One array: `fill` is its missing value, `unstored` the value of chunks that are not stored.
 
-    `written` are cells whose values, as `read` returns them of a slice for each dimension, are stored in the target.
+    `written` are cells whose values are stored in the target; `read` returns them for one slice per dimension.
     """
 
     path: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # in the byte order in which values are stored
+    dtype: np.dtype[Any]  # in the byte order of the stored values
     attributes: Mapping[str, Any]
     fill: Any
     unstored: Any
@@ -62,16 +62,16 @@ class Planned:
 
     @property
     def is_regular(self) -> bool:
-        """Whether all chunks have one shape."""
+        """Whether all chunks have the same shape."""
         return all(isinstance(axis, Regular) for axis in self.grid.axes)
 
     @property
     def written_bytes(self) -> int:
-        """How many bytes the values of cells take that are written."""
+        """The size in bytes of the values of the written cells."""
         return sum(math.prod(self.grid.whole(self.grid.index(c))) for c in self.written.tolist()) * self.dtype.itemsize
 
     def chunk(self, cell: int) -> npt.NDArray[Any]:
-        """Return the values of a cell that is written, in the shape of its chunk, beyond the array those of none."""
+        """Return the values of a written cell in the shape of its chunk, with filler beyond the edge of the array."""
         index = self.grid.index(cell)
         extent = self.grid.extent(index)
         found = self.read(tuple(slice(a, b) for a, b in extent))
@@ -95,7 +95,7 @@ class Node:
     groups: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
-        """Yield this group and all below it, parents first."""
+        """Yield this group and all its descendants, parents first."""
         yield self
         for group in self.groups:
             yield from group.walk()

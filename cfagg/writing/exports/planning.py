@@ -1,4 +1,4 @@
-"""From an aggregation to one array of references: which partitions it can express, and why not others."""
+"""Planning an aggregation as one array of references: which partitions can be expressed, and why others cannot."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ __all__ = ["Means", "plan_aggregation"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: A chunk that is smaller than this many bytes is one of many, where longer ones of unequal lengths would do.
+#: Chunks smaller than this many bytes count as small, so that longer ones of unequal lengths may be preferred.
 _SMALL = 1 << 20
 
-#: As many times as many chunks are too many, where fewer of unequal lengths would do.
+#: Small chunks are too many if they outnumber chunks of unequal lengths by more than this factor.
 _TIMES = 8
 
 
 @dataclass(frozen=True)
 class Means:
-    """What a target can say, and what is done about the rest."""
+    """What a target can express, and how to handle the rest."""
 
     name: str
     zarr_format: Literal[2, 3]
-    unequal: bool  # chunks whose lengths differ
+    unequal: bool  # whether chunk lengths may differ
     on_loss: Literal["error", "materialise", "drop"] = "error"
 
 
 @dataclass
 class _Rows:
-    """The partitions: what of each a fragment holds, or what is lost."""
+    """The partitions: the block of a fragment that fills each, or what is lost."""
 
     blocks: dict[int, Block] = field(default_factory=dict)
-    free: list[int] = field(default_factory=list)  # that are written, and stand in no file
+    free: list[int] = field(default_factory=list)  # written, and in no file
     absent: list[int] = field(default_factory=list)
     lost: dict[int, tuple[str, str, str]] = field(default_factory=dict)
 
 
 def plan_aggregation(reader: AggregationReader, path: str, attributes: Mapping[str, Any], means: Means) -> Planned:
-    """Return the array that an aggregation becomes; `attributes` are those of its variable."""
+    """Return the array for an aggregation; `attributes` are those of its variable."""
     aggregation, notes = reader.aggregation, []
     fragments: dict[int, tuple[Fragment, list[Indices]]] = {}
     rows = _Rows()
@@ -93,7 +93,7 @@ def plan_aggregation(reader: AggregationReader, path: str, attributes: Mapping[s
 def _declared(
     reader: AggregationReader, fragments: Mapping[int, tuple[Fragment, list[Indices]]], means: Means
 ) -> Aggregation:
-    """Return the aggregation, or the same with the type, packing and missing value of most of its fragments."""
+    """Return the aggregation, or a copy with the type, packing and missing value of most of its fragments."""
     own = reader.aggregation
     kinds: Counter[Any] = Counter()
     headers: dict[Any, Header] = {}
@@ -113,12 +113,12 @@ def _declared(
     attributes |= {k: header.attributes[k] for k in STORAGE_ATTRIBUTES if k in header.attributes}
     default = default_fill(header.dtype)
     if default is not None and not {"_FillValue", "missing_value"} & attributes.keys():
-        # Who reads the file as netCDF takes this for missing, and nobody else does.
+        # NetCDF readers treat this as missing by default, but no other readers do.
         attributes["_FillValue"] = header.dtype.type(default)
     other = replace(own, dtype=header.dtype, attributes=attributes, packs=True)
     count = sum(_is_same(other, _layout(own, i, f), f.header, f.place) for i, (f, _) in fragments.items())
     if means.on_loss == "materialise" and count < len(fragments) and (other.dtype != own.dtype or _packed(attributes)):
-        # Values of the rest would be rounded when they are packed as these are.
+        # Values of the other fragments would be rounded by this packing.
         return own
     return other if count > same else own
 
@@ -132,7 +132,7 @@ def _packed(attributes: Mapping[str, Any]) -> bool:
 
 
 def _is_same(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> bool:
-    """Return whether stored values are those of the aggregation, bit by bit."""
+    """Return whether stored values are bitwise equal to those of the aggregation."""
     try:
         return conform.recipe(aggregation, layout, header, where=where).identity
     except CfaggError:
@@ -142,7 +142,7 @@ def _is_same(aggregation: Aggregation, layout: Layout, header: Header, where: st
 def _block(
     aggregation: Aggregation, fragment: Fragment, indices: Sequence[Indices], i: int
 ) -> Block | tuple[str, str, str]:
-    """Return where a partition stands, or what of it is lost, what was found and why."""
+    """Return the block of a partition, or what is lost of it, the value found and the reason."""
     header = fragment.header
     layout = _layout(aggregation, i, fragment)
     recipe = conform.recipe(aggregation, layout, header, where=fragment.place)
@@ -169,7 +169,7 @@ def _block(
 
 
 def _difference(aggregation: Aggregation, layout: Layout, header: Header) -> tuple[str, str, str]:
-    """Return what of a fragment has to be computed."""
+    """Return the property of a fragment that requires computation, its value and the reason."""
     own = header.attributes
     for name, found, wanted in (
         ("calendar", layout.calendar or own.get("calendar") or aggregation.calendar, aggregation.calendar),
@@ -187,7 +187,7 @@ def _difference(aggregation: Aggregation, layout: Layout, header: Header) -> tup
 
 
 def _same_encoding(rows: _Rows) -> None:
-    """Lose what is not encoded as most fragments are."""
+    """Mark partitions as lost that are not encoded like most of the fragments."""
     seen = Counter((b.tiles.dtype.str, b.tiles.codecs) for b in rows.blocks.values())
     if len(seen) < 2:
         return
@@ -264,7 +264,7 @@ def _gridded(
 def _chosen(
     edges: tuple[Int64, ...], indices: Mapping[int, tuple[int, ...]], rows: _Rows, means: Means
 ) -> tuple[Cut, dict[int, tuple[str, str, str]]]:
-    """Return the chunks that lose fewest partitions, and what these lose."""
+    """Return the chunks that lose the fewest partitions, and the losses of these."""
     blocks = list(rows.blocks.values())
     cut = cut_of(edges, blocks)
     lost = _misfits(cut, indices, rows)
@@ -286,20 +286,20 @@ def _misfits(cut: Cut, indices: Mapping[int, tuple[int, ...]], rows: _Rows) -> d
 
 
 def _unstored(fill: Any, dtype: np.dtype[Any], rows: _Rows, means: Means) -> Any:
-    """Return the value that stands for chunks that are not stored; `None` where nothing does."""
+    """Return the value of chunks that are not stored, or `None` if there is none."""
     if fill is not None:
         return fill
     if rows.absent and dtype.kind == "f":
         return dtype.type(np.nan)
     if means.zarr_format == 2:
-        # Readers take it for the missing value, and there is none.
+        # Readers would treat it as the missing value, and there is none.
         return None
     values = [b.tiles.fill for b in rows.blocks.values() if b.tiles.fill is not None]
     return dtype.type(values[0]) if values and dtype.kind in "iuf" else np.zeros((), dtype)[()]
 
 
 def _equal(one: Any, other: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether two values are the same in a type."""
+    """Return whether two values are equal in a type."""
     if one is None or other is None:
         return False
     try:
@@ -318,6 +318,6 @@ def _flat(ranges: Sequence[range], shape: Sequence[int]) -> Int64:
 
 
 def _sorted(*columns: Sequence[Any]) -> tuple[Int64, list[Int64]]:
-    """Return the order of cells, and whole columns."""
+    """Return the order of cells, and the concatenated columns."""
     whole = [np.concatenate([np.empty(0, np.int64), *one]).astype(np.int64) for one in columns]
     return np.argsort(whole[0], kind="stable"), whole

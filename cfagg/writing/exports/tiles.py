@@ -1,4 +1,4 @@
-"""Where the values of one fragment are stored, so that chunks of an array can be cut from them."""
+"""Where the values of one fragment are stored, so that chunks of an array can be taken from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Places:
-    """Chunks in C order: whether each is stored, and its bytes."""
+    """Chunks in C order: whether each is stored, and where its bytes are."""
 
     there: npt.NDArray[np.bool_]
     offset: Int64
@@ -34,20 +34,20 @@ class Places:
 
 @dataclass(frozen=True)
 class Tiles:
-    """The bytes of a fragment: chunks of one shape, or values in one row or one a record."""
+    """The bytes of a fragment: chunks of one shape, or contiguous values, possibly one block per record."""
 
     key: FileKey
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     codecs: tuple[Codec, ...]
     fill: Any  # of values that were never written
-    chunk: tuple[int, ...] | None  # `None` where any block that stands in one row will do
+    chunk: tuple[int, ...] | None  # `None` if any contiguous block will do
     table: ChunkTable | None = None
     offset: int = 0
     strides: tuple[int, ...] = ()
 
     def in_one_row(self, chunk: Sequence[int]) -> bool:
-        """Return whether the values of each block of a shape follow each other, where there are no chunks."""
+        """Return whether the values of each block of a shape are contiguous, if there are no chunks."""
         size = self.dtype.itemsize
         for n, stride in zip(reversed(chunk), reversed(self.strides), strict=True):
             if n > 1 and stride != size:
@@ -56,7 +56,7 @@ class Tiles:
         return True
 
     def places(self, start: Sequence[int], chunk: Sequence[int], counts: Sequence[int]) -> Places:
-        """Return where blocks stand: so many along each axis, from an element on."""
+        """Return the places of a number of blocks along each axis, beginning at an element."""
         index = [a // c + np.arange(n) if self.table is not None else a + c * np.arange(n)
                  for a, c, n in zip(start, chunk, counts, strict=True)]  # fmt: skip
         mesh = np.meshgrid(*index, indexing="ij") if index else []
@@ -65,7 +65,7 @@ class Tiles:
             rows = self.table.rows(np.asarray(cells))
             there = rows >= 0
             if not there.any():
-                # Of a table without rows nothing can be taken.
+                # Nothing can be taken from a table without rows.
                 return Places(there, rows, rows)
             return Places(there, self.table.offset[rows], self.table.length[rows])
         at = np.full(math.prod(counts), self.offset, np.int64)
@@ -78,7 +78,7 @@ class Tiles:
 
 
 def tiles_of(stored: StoredVariable, context: Context) -> Tiles | str:
-    """Return where the values of a variable stand, or why nothing can refer to them."""
+    """Return where the values of a variable are stored, or why nothing can refer to them."""
     storage, shape = stored.storage, stored.header.shape
     if isinstance(storage, Library):
         return "only the netCDF library knows where its values are stored"

@@ -1,6 +1,6 @@
-"""Files as virtual chunks of Icechunk name them: the places that hold them, how these are read, and their states.
+"""Files of virtual Icechunk chunks: the places that contain them, how these are read, and the states of the files.
 
-Where a server is and how it is asked goes into a repository; keys and passwords never do: who reads gives their own.
+A repository records where a server is and how it is accessed, but never keys or passwords: readers supply their own.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cfagg.storage.urls import Url
 
 __all__ = ["credentials_of", "located", "modified", "places_of", "state_of", "store_of"]
 
-#: Places that a repository asks its readers to allow one by one.
+#: Maximum number of places that a repository asks its readers to allow individually.
 _MOST = 16
 
-#: Characters that stand for themselves in a URL.
+#: Characters that need no escaping in a URL.
 _PLAIN = "/ !$&'()*+,;=:@~"
 
 
 def places_of(paths: Iterable[str]) -> list[str]:
-    """Return the directories that hold all files, each with a slash; of many on this machine, the one above them."""
+    """Return the directories of all files, with a trailing slash; for many local ones, their common parent."""
     here: set[str] = set()
     there: dict[str, Url] = {}
     for path in paths:
@@ -63,17 +63,17 @@ def _scheme(place: str) -> str:
 
 
 def located(path: str) -> str:
-    """Return the URL of a file or a place, as virtual chunks have it."""
+    """Return the URL of a file or place as used in virtual chunks."""
     if not isinstance(path, Url):
         return f"file://{quote(path, safe=_PLAIN)}"
     scheme, _, rest = path.partition("://")
-    # In URLs of web servers escapes stand for themselves already.
+    # URLs of web servers are already escaped.
     kept = _PLAIN if scheme.lower() == "s3" else f"{_PLAIN}%"
     return f"{scheme.lower()}://{quote(rest, safe=kept)}"
 
 
 def store_of(place: str) -> Any:
-    """Return how Icechunk reads what is below a place: no keys, which its readers give."""
+    """Return the Icechunk store for a place, without keys, which readers supply."""
     import icechunk
 
     if not isinstance(place, Url):
@@ -94,7 +94,7 @@ def store_of(place: str) -> Any:
 
 
 def credentials_of(place: str) -> str:
-    """Return what a reader says to be let into a place."""
+    """Return the credentials that a reader supplies for a place."""
     if not isinstance(place, Url):
         return "credentials.LocalFileSystemAccess"
     if _scheme(place) != "s3":
@@ -103,14 +103,14 @@ def credentials_of(place: str) -> str:
 
 
 def state_of(key: FileKey) -> dict[str, Any]:
-    """Return what tells Icechunk that a file is no longer in the state that was referred to."""
+    """Return the state by which Icechunk detects that a file has changed since it was referred to."""
     if not isinstance(key.path, Url):
         return {"last_updated_at_checksum": modified(key.modified)}
     tag = getattr(handles.of(key).data, "tag", "")
     if _scheme(key.path) == "s3" and tag:
         return {"etag_checksum": tag}
     try:
-        # What a web server says of its last change.
+        # The time of the last change as reported by a web server.
         return {"last_updated_at_checksum": parsedate_to_datetime(tag)}
     except ValueError:
         raise SourceError(
@@ -120,5 +120,5 @@ def state_of(key: FileKey) -> dict[str, Any]:
 
 
 def modified(nanoseconds: int) -> datetime:
-    """Return the time of the last change of a file in whole seconds, none earlier: Icechunk knows no fractions."""
+    """Return the modification time in whole seconds, rounded up, since Icechunk does not store fractions."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=-(-nanoseconds // 10**9))
