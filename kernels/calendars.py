@@ -1,10 +1,10 @@
 """Days and dates of all CF calendars.
 
-A day is counted from 1 March of year 0 of its own calendar; in the standard calendar from that of the Gregorian rule.
-With years that start in March the leap day is the last of its year, so that a month's start does not depend on the
-year, and every calendar is told by the start of its years alone.
+A day is counted from 1 March of year 0 of its own calendar; in the standard calendar, by the Gregorian rule. With years
+that start in March the leap day is the last day of the year, so the start of a month does not depend on the year, and a
+calendar is defined by the starts of its years alone.
 
-Years are numbered as CF software does: the standard and the Julian calendar have no year 0 (year -1 precedes year 1),
+Years are numbered as in other CF software: the standard and Julian calendars have no year 0 (year -1 precedes year 1),
 all others have one.
 
 Source: CF section 4.4.1; the arithmetic is elementary.
@@ -138,7 +138,7 @@ def encode(calendar: int, year: Int64, month: Int64, day: Int64, days: Int64) ->
     year, month, day : int64 array, shape (n,)
         Dates; years of magnitude below 2**50.
     days : int64 array, shape (n,)
-        Written: days since 1 March of year 0; undefined where the calendar lacks the date.
+        Written: days since 1 March of year 0; undefined if the calendar lacks the date.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def change(source: int, target: int, days: Int64, out: Int64) -> tuple[int, int]
     source, target : int
         Calendars, constants of this module.
     days, out : int64 array, shape (n,)
-        Days in `source`, of magnitude below 2**59, and written, in `target`; undefined where that lacks the date.
+        Days in `source`, of magnitude below 2**59; written: days in `target`, undefined if it lacks the date.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Exact sums of float32 values and of their squares, which do not depend on the order of adding.
+"""Exact sums of float32 values and of their squares, which do not depend on the order of summation.
 
-A float32 is an integer of 24 bits times a power of two.  Integers of one power are added in an int64 without rounding,
-and there are only 254 powers: one bin for each.
+A float32 is an integer of 24 bits times a power of two.  Integers of one power are added in an int64 without rounding.
+There are only 254 powers, with one bin for each.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add_values(bits: npt.NDArray[np.uint32], bins: Int64, keys: Int64, counts: I
                 if field != 0:
                     significand |= 0x800000
                 square = significand * significand
-                # Both signs by arithmetic: which one comes next cannot be foreseen.
+                # Both signs by arithmetic, since a branch on the sign could not be predicted.
                 sign = 1 - 2 * (word >> 31)
                 bins[j, field, 0] += sign * significand
                 bins[j, field, 1] += square & 0xFFFFFF

@@ -20,19 +20,19 @@ from cfagg.kernels.jit import intrinsic, jit
 
 __all__ = ["MISSING", "ODD", "READ", "can_read_files", "read_files"]
 
-#: Where functions of C with and without a fixed number of arguments, such as openat, are called the same way.
+#: Platforms that call C functions with and without a fixed number of arguments, such as openat, the same way.
 _MACHINES = ("x86_64", "aarch64", "arm64", "riscv64")
 
-#: What became of a file: it was read, it is not there, or it is not what was expected.
+#: Outcomes for a file: it was read, it does not exist, or it is not as expected.
 READ, MISSING, ODD = 0, 1, 2
 
-#: statx: its flag for a descriptor with an empty name, and that type and size are asked for; where these are.
+#: statx: its flag for a descriptor with an empty name, the mask that requests type and size, and their positions.
 _EMPTY_PATH, _TYPE_AND_SIZE, _MODE_AT, _SIZE_AT = 0x1000, 0x201, 28, 40
 _REGULAR = 0o100000
 _TYPE = 0o170000
 _NOT_THERE = 2
 
-#: The first byte of gzip, and the flag of a checksum of its header.
+#: The first byte of gzip, and the flag for a header checksum.
 _GZIP, _HEADER_CHECKSUM = 0x1F, 2
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -48,9 +48,9 @@ def _call_plain(address, *given):
 
 @intrinsic(_call_plain)
 def _call(_typing, _address, _first, _second, _third, _fourth, _fifth, _sixth, _seventh):
-    """Call the C function at an address with up to seven integers; of an ``int`` result only the lower half is valid.
+    """Call the C function at an address with up to seven integers; only the lower half of an ``int`` result is valid.
 
-    Numba can call ctypes functions too, but then compiles anew in every process.
+    Numba can call ctypes functions too, but then compiles again in every process.
     """
 
     def codegen(_context, builder, _signature, args):
@@ -73,7 +73,7 @@ def _load_int32(_typing, _address):
 
 @cache
 def _system() -> Int64 | None:
-    """Return the addresses of the functions of the C library, `None` where it is not that of Linux."""
+    """Return the addresses of the functions of the C library, or `None` if it is not that of Linux."""
     if sys.platform != "linux" or ctypes.sizeof(ctypes.c_void_p) != 8 or platform.machine() not in _MACHINES:
         return None
     library = ctypes.CDLL(None)
@@ -102,7 +102,7 @@ def read_files(
     unpack: tuple[int, ...] = (0, 0),
     largest: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Read files into one stretch of memory.
+    """Read files into one block of memory.
 
     Parameters
     ----------
@@ -111,21 +111,20 @@ def read_files(
     names : list of str
         Their names in it, n of them; no link is followed.
     memory : ndarray of uint8
-        Where they go.
+        Memory to read into.
     starts, sizes : ndarray of int64, shape (n,)
-        The places of their bytes in `memory`.
+        The positions of their bytes in `memory`, and their numbers of bytes.
     unpack : tuple of int, optional
         Address of a function such as ``ZSTD_decompressDCtx``, and of the state that is its first argument; the others
-        are target, room, source and size, and it returns the size of what it wrote.  Three numbers are
-        ``libdeflate_zlib_decompress_ex``, its state, and the function for gzip.  By default files hold bytes as they
-        are.
+        are target, capacity, source and size, and it returns the number of bytes written.  Three numbers are
+        ``libdeflate_zlib_decompress_ex``, its state, and the function for gzip.  By default files are not compressed.
     largest : int, optional
         Bytes of the largest file that is unpacked.
 
     Returns
     -------
     ndarray of uint8, shape (n,)
-        `READ`, `MISSING`, or `ODD` for what is no regular file, cannot be read, or has another number of bytes.
+        `READ`, `MISSING`, or `ODD` for a file that is not regular, cannot be read, or has another number of bytes.
 
     Examples
     --------
@@ -171,18 +170,18 @@ def read_files(
 
 @jit
 def _int32(value):
-    """Return the lower half of a result, which alone is valid for functions that return an ``int``."""
+    """Return the lower half of a result, the only valid part for functions that return an ``int``."""
     return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @jit
 def _fills(unpack, here, room, stored, size, taken):
-    """Return whether the first `size` bytes that are `stored` unpack to exactly the available room."""
+    """Return whether the first `size` bytes of `stored` unpack to exactly `room` bytes."""
     source = stored.ctypes.data
     if unpack.size == 2:
         return _call(unpack[0], unpack[1], here, room, source, size, 0, 0) == room
     is_gzip = stored[0] == _GZIP
-    # A checksum of the header is not compared.
+    # A checksum of the header is not verified.
     if room == 0 or size < 4 or (is_gzip and stored[3] & _HEADER_CHECKSUM):
         return False
     failed = _call(unpack[2 if is_gzip else 0], unpack[1], source, size, here, room, taken.ctypes.data, 0)

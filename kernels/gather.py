@@ -1,15 +1,15 @@
 """One pass from a source block to its place: any strides and byte order, cast, scale, offset, missing values.
 
-The Python side (`gather`) reduces both views to the same short list of loops: size-1 axes dropped, axes merged that
-are contiguous on both sides, ordered by the target's strides.  Both arrays go to the compiled side as one-dimensional
-windows of memory with start and steps, so that there is one signature per pair of types whatever the number of
-dimensions, the flips and the order of axes.  What a call does not need (scale, missing values, checks) is passed as
-`None`, which removes it when compiling.
+The Python side (`gather`) reduces both views to the same short list of loops: size-1 axes dropped, axes merged that are
+contiguous on both sides, ordered by the target's strides.  Both arrays are passed to the compiled side as
+one-dimensional windows of memory with start and steps, so that there is one signature per pair of types for any number
+of dimensions, flips and order of axes.  Arguments that a call does not need (scale, missing values, checks) are `None`,
+which removes their code at compile time.
 
 Rows that are contiguous on both sides are converted directly.  All others go through a small buffer that stays in the
-first-level cache: filled by steps, or tile by tile where source and target disagree about the innermost axis; its bytes
-swapped if need be; then converted by the same loop, which the compiler turns into vector instructions because it has
-neither branches nor strides.
+first-level cache: filled by steps, or tile by tile if source and target have different innermost axes, then
+byte-swapped if necessary, and then converted by the same loop, which the compiler turns into vector instructions
+because it has neither branches nor strides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DIRECT = 512
 
 @jit
 def _fill_tile(raw, start, s_row, s_column, stage, height, width):
-    """Copy a tile whose rows lie along the columns of the source into the rows of `stage`."""
+    """Copy a tile whose rows are the columns of the source into the rows of `stage`."""
     tall, wide = 0, 0
     if s_row in (1, -1):
         tall, wide = height - height % SQUARE, width - width % SQUARE
@@ -66,7 +66,7 @@ def _convert(source, target, scale, offset, low, high, first, second, fill, lost
     scale, offset : float64 or None
         None for a pure cast.
     low, high, first, second : source type, or low is None
-        Missing is what is outside ``low..high`` (so NaN too) or equals `first` or `second`; no test where low is None.
+        Values outside ``low..high`` (including NaN) or equal to `first` or `second` are missing; no test if None.
     fill : target type or None
         What missing elements become.
     lost : bool or None
@@ -74,10 +74,10 @@ def _convert(source, target, scale, offset, low, high, first, second, fill, lost
     whole, real : True or None
         The target's type is integer; the source's type is real.
     check : tuple or None
-        None where no value can be bad, else the smallest and largest source value that the target takes.
+        None if no value can be bad, else the smallest and largest source value that the target can represent.
     bottom, top : float64
-        Smallest and largest result that an integer target takes; where integers are cast to reals, `top` is the first
-        power of two beyond the source's type.
+        Smallest and largest result that fits an integer target; if integers are cast to reals, `top` is the first power
+        of two beyond the source's type.
     """
     bad = False
     for j in range(target.size):
@@ -145,11 +145,11 @@ def _run(
     shape, s_step, t_step : int64[n >= 2]
         Loops from outer to inner, their lengths and their steps in elements; the inner target step is positive.
     s_start, t_start : int64
-        Where both begin in their windows.
+        Positions of the first elements in the windows.
     tiled : bool
         The source is read along the last loop but one.
     swap : bool
-        The source's bytes are in the other order.
+        The source has the opposite byte order.
     """
     bad = False
     n = shape.size
@@ -223,7 +223,7 @@ def _run(
 
 
 def can_gather(source: npt.NDArray[Any], target: npt.NDArray[Any], fills: tuple[Any, ...] = ()) -> bool:
-    """Return whether `gather` takes these.
+    """Return whether `gather` supports these arguments.
 
     Arrays must be aligned with steps of whole elements, the target in native byte order, and `fills` at most two.
     """
@@ -261,12 +261,12 @@ def gather(
     fill : target type, optional
         What missing elements become.  By default NaN; for an integer target they are bad.
     checked : bool
-        False where the caller knows that no value can be bad.
+        False if the caller knows that no value can be bad.
 
     Returns
     -------
     bool
-        Whether there is any bad element.  What the target holds there is not defined.
+        Whether there is any bad element.  The target is undefined there.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def gather(
     native = source.dtype.newbyteorder("=") if swap else source.dtype
     pure = scale == 1.0 and offset == 0.0
     masked = bool(fills) or _excludes(native, low, high)
-    if pure and not masked and native == target.dtype:  # only bits move: one signature for each size
+    if pure and not masked and native == target.dtype:  # only bits are moved: one signature for each size
         native = np.dtype(f"u{native.itemsize}")
         target = target.view(native)
     shape, s_step, t_step, s_start, t_start = loops_of(source, target)
@@ -354,7 +354,7 @@ def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) 
     else:
         lowest, highest = _range(dtype)
         least, most = dtype.type(lowest if low is None else low), dtype.type(highest if high is None else high)
-        # Any value that is missing anyway: where there is no fill, a bound excludes something.
+        # Any value that is missing anyway: if there is no fill, a bound excludes something.
         beyond = int(least) - 1 if least > lowest else min(int(most) + 1, highest)
         none = fills[0] if fills else dtype.type(beyond)
     first = fills[0] if fills else none

@@ -1,16 +1,16 @@
-"""The chunk projection algorithm of the Zarr-based netCDF, procedure by procedure, by its own names and corrected.
+"""The chunk projection algorithm of the Zarr-based netCDF, procedure by procedure, with its names, corrected.
 
-Source: the text in which Unidata describes how a hyperslab of an array in chunks is found and extracted (chunk
-projection; docs/projection.md tells what is corrected and why).  The procedures stand in the text's order:
+Source: Unidata's description of how a hyperslab of a chunked array is located and extracted (chunk projection;
+docs/projection.md lists the corrections and their reasons).  The procedures are in the text's order:
 
 `evaluate_slices`, `apply_chunk_indices`, `get_data`, `compute_all_slice_projections` (the text also calls it
 ``compute_all_slice_indices``) and `compute_perslice_projections`; ``computelinearoffset`` and the odometer follow in
 `cfagg.kernels.odometer`.
 
-What the text keeps in global variables (``R``, ``dimlen``, ``chunklen``) is passed as arguments, and its vectors of
-objects are columns.  A slice is (start, stop, stride) with ``start >= 0`` and ``stride >= 1``; ``stop`` may lie beyond
-the dimension.  All integers are int64; slices of a rank-R array have shape (R, 3).  For grids of any kind, steps of
-either sign and index arrays use `cfagg.kernels.projection`.
+The text's global variables (``R``, ``dimlen``, ``chunklen``) are passed as arguments, and its vectors of objects are
+columns.  A slice is (start, stop, stride) with ``start >= 0`` and ``stride >= 1``; ``stop`` may exceed the dimension.
+All integers are int64; slices of a rank-R array have shape (R, 3).  For grids of any kind, steps of either sign and
+index arrays use `cfagg.kernels.projection`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class SliceIndex(NamedTuple):
     chunkindex : int64 array, shape (nchunks,)
         Chunks touched.
     offset, limit : int64 array, shape (nchunks,)
-        Where each begins and ends in the dimension; the last one ends with the dimension.
+        Start and end of each in the dimension; the last one ends with the dimension.
     start, stop : int64 array, shape (nchunks,)
         The slice within the chunk, relative to `offset`.
     outpos : int64 array, shape (nchunks,)
-        Where its items begin in the output.
+        Position of its first item in the output.
     """
 
     chunk0: int
@@ -92,7 +92,7 @@ class SliceIndices(NamedTuple):
 def evaluate_slices(
     slices: Int64, dimlen: Int64, chunklen: Int64, chunks: npt.NDArray[Any], output: npt.NDArray[Any]
 ) -> None:
-    """Extract a hyperslab of an array in chunks (the text's ``EvaluateSlices``).
+    """Extract a hyperslab of a chunked array (the text's ``EvaluateSlices``).
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def apply_chunk_indices(
     chunks: npt.NDArray[Any],
     output: npt.NDArray[Any],
 ) -> None:
-    """Extract what one combination of projections selects of one chunk (the text's ``ApplyChunkIndices``).
+    """Extract the part of one chunk that one combination of projections selects (the text's ``ApplyChunkIndices``).
 
     Parameters
     ----------
     chunkindices : int64 array, shape (R,)
-        Per dimension the number of the projection, counted from 0.
+        Index of the projection along each dimension, from 0.
     projections : SliceIndices
-        What `compute_all_slice_projections` returned.
+        Result of `compute_all_slice_projections`.
     grid, chunklen : int64 array, shape (R,)
         Number and length of the chunks per dimension.
     chunks, output : array
@@ -255,7 +255,7 @@ def compute_all_slice_projections(dimlen: Int64, chunklen: Int64, slices: Int64)
                 for i in range(a):
                     wider[row, i] = table[row, i]
             table = wider
-        # One by one: to assign arrays to slices, Numba compiles for seconds what it may have to say of their shapes.
+        # One by one: for arrays assigned to slices, Numba spends seconds compiling messages about their shapes.
         for i in range(one.nchunks):
             table[0, a + i] = one.chunkindex[i]
             table[1, a + i] = one.start[i]
@@ -321,7 +321,7 @@ def compute_perslice_projections(dimlen: int, chunklen: int, start: int, stop: i
             begin = stride - prevunused if prevunused > 0 else 0
             position = (lower - start + stride - 1) // stride
         end = min(stop, upper) - lower
-        if begin >= end:  # the stride jumps over this chunk
+        if begin >= end:  # the stride skips this chunk
             continue
         index[nchunks] = chunk0 + i
         offset[nchunks] = lower

@@ -1,12 +1,12 @@
 """The one place that chooses Numba's options and cache.
 
 Every kernel is decorated with `jit` from here.  Kernels are serial and release the GIL; threads above them run them in
-parallel.  Compiled code is kept on disk where a cache directory is writable.  Where none is (a read-only installation
-without a home directory) the kernel is compiled anew in each process.  The same holds where the directory is lost later
-or its disk is full: a cache that fails must never fail the computation.
+parallel.  Compiled code is cached on disk if a cache directory is writable.  If none is (a read-only installation
+without a home directory), the kernel is compiled again in each process.  The same holds if the directory is removed
+later or its disk is full: a failing cache must never fail the computation.
 
-Numba notices that the source file of a kernel has changed, but not that of another kernel which it calls and has
-compiled in: after an upgrade, old code could run.  The key of cached code therefore holds a digest of all kernels.
+Numba notices a change in the source file of a kernel, but not in that of another kernel that it calls and inlines, so
+old code could run after an upgrade.  The key of cached code therefore includes a digest of all kernels.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from numba.core.caching import FunctionCache
 
 __all__ = ["OPTIONS", "intrinsic", "jit"]
 
-#: Options of every kernel; `error_model="numpy"` would hide a division by zero, so Numba's default stands.
+#: Options of every kernel; `error_model="numpy"` would hide a division by zero, so Numba's default is kept.
 OPTIONS: dict[str, Any] = {"nogil": True}
 
 
 def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Return the decorator of a function that writes machine code; `plain` stands in where nothing is compiled."""
+    """Return the decorator of a function that writes machine code; `plain` replaces it if nothing is compiled."""
     if numba.config.DISABLE_JIT:
         return lambda _: plain
     return numba.extending.intrinsic  # type: ignore[no-any-return]  # numba has no types
@@ -44,20 +44,20 @@ def _sources() -> str:
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """Numba's cache on disk, for all kernels together, which may be lost at any moment."""
+    """Numba's cache on disk, shared by all kernels, which may disappear at any moment."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (super()._index_key(sig, codegen), _sources())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the cached code, or `None` where the directory cannot be read any more."""
+        """Return the cached code, or `None` if the directory can no longer be read."""
         try:
             return super().load_overload(sig, target_context)
         except OSError:
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the code if the directory still takes it."""
+        """Save the code if the directory is still writable."""
         try:
             super().save_overload(sig, data)
         except OSError:
@@ -73,14 +73,14 @@ def jit[F: Callable[..., Any]](**options: Any) -> Callable[[F], F]: ...
 
 
 def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Compile a function on its first call, without the GIL and cached on disk where that is possible.
+    """Compile a function on its first call, without the GIL and cached on disk if possible.
 
     Parameters
     ----------
     function : callable
         A function of plain arrays and numbers.
     **options
-        Further options of `numba.njit`, such as ``fastmath``; ``cache`` is not for a kernel to choose.
+        Further options of `numba.njit`, such as ``fastmath``; a kernel cannot set ``cache``.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     try:
         stored = _Cache(function)
     except RuntimeError as error:
-        # Raised where Numba finds no directory that it can write to.
+        # Raised if Numba finds no directory that it can write to.
         if "no locator available" not in str(error):
             raise
         return dispatcher

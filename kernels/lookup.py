@@ -1,14 +1,14 @@
 """Rows by date: entries of sorted rows, and pages of packed entries.
 
 An entry is an epoch, the first row that has it, and the number of rows that do.  A page holds consecutive entries as
-64-bit little-endian words: nine of a head (`HEAD`), then the steps between epochs and the lengths, each less the
+64-bit little-endian words: a head of nine (`HEAD`), then the steps between epochs and the lengths, each minus the
 smallest of them, in as few bits as all but a few of them need.  Those few, the exceptions, are listed with their
-places.  Where all steps are equal, and all lengths, the head is all of the page.
+positions.  If all steps are equal, and all lengths, the page is only a head.
 
 ========  ==========================================================================================
 word      content
 ========  ==========================================================================================
-0         checksum, which is not looked at here
+0         checksum, which is not verified here
 1, 2, 3   first epoch, first row, number of entries
 4, 5      smallest step between epochs, smallest length
 6         from the lowest bits on: 8 bits the width of a step, 8 that of a length, 16 the number of
@@ -20,8 +20,8 @@ word      content
           steps, and among lengths
 ========  ==========================================================================================
 
-Here all is plain NumPy, which needs no compiler to be loaded; `cfagg.kernels.lookup_compiled` has the same search for
-where there are many.
+Everything here is plain NumPy, so that no compiler has to be loaded; `cfagg.kernels.lookup_compiled` has the same
+search for large numbers of epochs.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Int64 = npt.NDArray[np.int64]
 #: Words of a page's head.
 HEAD = 9
 
-#: Entries of a page that is more than a head, at most: places of exceptions have 16 bits.
+#: Most entries of a page that is more than a head, since positions of exceptions have 16 bits.
 MAX_PACKED = 2**16
 
-#: Entries from one to the next whose epoch and row are stored, so that a search need not go through all before.
+#: Interval of the entries whose epoch and row are stored, so that a search need not read all earlier entries.
 PART = 512
 
-#: Values of more bits than this are stored whole: fewer can be read by one word from any byte on.
+#: Values of more bits than this are stored whole; narrower ones can be read with one word from any byte.
 _MAX_WIDTH = 56
 
 
@@ -84,7 +84,7 @@ def entries_of_rows(rows: npt.NDArray[np.float32], start: int = 0) -> tuple[Int6
     rows : float32 array, shape (n, 2 or more)
         Days since 1970 and seconds of the day, then anything; sorted by them.
     start : int
-        Number of the first of these rows.
+        Index of the first of these rows.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def pack_page(epoch: Int64, start: Int64, length: Int64) -> Int64:
     Parameters
     ----------
     epoch, start, length : int64 arrays, shape (n,)
-        Consecutive entries, 1 to `MAX_PACKED` of them; epochs do not fall, and each starts where the one before ends.
+        Consecutive entries, 1 to `MAX_PACKED` of them; epochs do not decrease, each starts where the last ends.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def pack_page(epoch: Int64, start: Int64, length: Int64) -> Int64:
 
 
 class _Packed:
-    """A column of a page: packed values, places and values of those that do not fit."""
+    """A column of a page: packed values, and the positions and values of exceptions."""
 
     __slots__ = ("exceptions", "places", "width", "words")
 
@@ -152,20 +152,20 @@ class _Packed:
 
     @property
     def used(self) -> bool:
-        """Whether there is more than zeros."""
+        """Whether any value is not zero."""
         return self.width > 0 or len(self.exceptions) > 0
 
 
 def _pack(values: npt.NDArray[np.uint64]) -> _Packed:
-    """Pack values of 64 bits in the width that takes the least room."""
-    # Of a value that double precision rounds up, one bit too many: that costs nothing but room.
+    """Pack 64-bit values in the width that takes the least space."""
+    # A value that double precision rounds up gets one bit too many, which only costs space.
     bits = np.frexp(values.astype(np.float64))[1]
     counts = np.bincount(bits, minlength=65)[:65]
     groups = -(-len(values) // 64)
     beyond = len(values) - np.cumsum(counts)
     cost = np.arange(65) * groups * 64 + beyond * (64 + 16)
     cost[_MAX_WIDTH + 1 : 64] = cost.max() + 1
-    # The least value is zero and takes no bits: of up to `MAX_PACKED` values fewer are exceptions, whose number has 16.
+    # The least value is zero and takes no bits, so the number of exceptions is below `MAX_PACKED` and fits in 16 bits.
     width = int(np.argmin(cost))
     places = np.flatnonzero(bits > width).astype(np.uint16)
     padded = np.zeros(groups * 64, "<u8")
@@ -182,19 +182,19 @@ def _pack(values: npt.NDArray[np.uint64]) -> _Packed:
 
 
 def _to_words(places: npt.NDArray[np.uint16]) -> Int64:
-    """Return places as whole words."""
+    """Return positions as whole words."""
     padded = np.zeros(-(-len(places) // 4) * 4, "<u2")
     padded[: len(places)] = places
     return padded.view(np.int64)
 
 
 def page_words(head: Sequence[Any]) -> Any:
-    """Return the number of words of a page with this head, 0 where the head cannot be right.
+    """Return the number of words of a page with this head, or 0 if the head is invalid.
 
     Parameters
     ----------
     head : sequence of int, or of int64 arrays
-        The first `HEAD` words of a page; of many pages, as columns.
+        The first `HEAD` words of a page; for many pages, columns.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def page_words(head: Sequence[Any]) -> Any:
     right = right & ((wide_step <= _MAX_WIDTH) | (wide_step == 64))
     right = right & ((wide_length <= _MAX_WIDTH) | (wide_length == 64))
     right = right & (plain | ((count <= MAX_PACKED) & (more_steps < count) & (more_lengths <= count)))
-    # Products of heads that are wrong may wrap around, which does no harm.
+    # Products from invalid heads may wrap around, which does no harm.
     right = right & (packed | ((first + (count - 1) * step == last) & (row + count * length == end)))
     words = wide_step * ((count + 62) // 64) + wide_length * ((count + 63) // 64) + 1 + (count - 1) // PART * 2
     words = words + (more_steps + 3) // 4 + (more_lengths + 3) // 4 + more_steps + more_lengths
@@ -225,15 +225,15 @@ def unpack_page(words: Int64, part: int | None = None) -> tuple[Int64, Int64]:
     Parameters
     ----------
     words : int64 array
-        A page of as many words as `page_words` says.
+        A page of the number of words that `page_words` returns.
     part : int, optional
-        Only the entries from number ``PART * part`` on, at most `PART` of them.
+        Return only the entries from index ``PART * part`` on, at most `PART` of them.
 
     Returns
     -------
     epoch : int64 array, shape (n,)
     start : int64 array, shape (n + 1,)
-        Where entries start, and the last ends.
+        Starts of the entries, and the end of the last.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def _unpack(words: Int64, width: int, out: npt.NDArray[np.uint64]) -> None:
     if width == 64:
         out[:] = words[:size].view(np.uint64)
         return
-    # One word that begins at any byte of a row of overlapping words holds each value.
+    # Each value is within one of the overlapping words that begin at every byte.
     byte, bit = _bits_of(width)
     raw = words.view(np.uint8)
     blocks, rest = divmod(size, PART)
@@ -313,26 +313,26 @@ def _unpack(words: Int64, width: int, out: npt.NDArray[np.uint64]) -> None:
 
 @cache
 def _bits_of(width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint64]]:
-    """Return at which byte, and at which bit of it, each of `PART` values of a width begins."""
+    """Return the byte, and the bit of it, at which each of `PART` values of a width begins."""
     first = np.arange(PART) * width
     return first // 8, (first % 8).astype(np.uint64)
 
 
 def rows_in_pages(words: Int64, starts: Int64, bounds: Int64, wanted: Int64, out: Int64) -> None:
-    """Find the first rows that are not before epochs, in pages of which it is known that they have them.
+    """Find the first rows that are not before epochs, in pages that are known to contain them.
 
     Parameters
     ----------
     words : int64 array
-        Pages, each of as many words as `page_words` says.
+        Pages, each of the number of words that `page_words` returns.
     starts : int64 array, shape (pages,)
-        Where each begins among the words.
+        Start of each page among the words.
     bounds : int64 array, shape (pages + 1,)
-        Page `k` is asked for ``wanted[bounds[k]:bounds[k + 1]]``.
+        Page `k` is searched for ``wanted[bounds[k]:bounds[k + 1]]``.
     wanted : int64 array, shape (m,)
-        Epochs that rise.
+        Ascending epochs.
     out : int64 array, shape (m,)
-        The rows; that after the page's last where all its entries are before an epoch.
+        The rows; the row after the page's last if all its entries are before an epoch.
 
     Examples
     --------

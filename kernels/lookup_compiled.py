@@ -58,7 +58,7 @@ def _search(words, at, wanted, begin, end, out):
     place_length = place + (more_steps + 3) // 4
     value = place_length + (more_lengths + 3) // 4
     value_length = value + more_steps
-    # Places of exceptions rise, so the next one is all that has to be known.
+    # Positions of exceptions ascend, so only the next one is needed.
     i, part, e, f = 0, 0, 0, 0
     next_step = _place(words, place, 0, more_steps)
     next_length = _place(words, place_length, 0, more_lengths)
@@ -95,13 +95,13 @@ def _search(words, at, wanted, begin, end, out):
 
 @jit
 def _bits(words, at, i, width):
-    """Return the value of number `i` among values of equal width."""
+    """Return value `i` among values of equal width."""
     if width == 0:
         return np.int64(0)
     bit = i * width
     word, shift = at + (bit >> 6), np.uint64(bit & 63)
     value = np.uint64(words[word]) >> shift
-    # Of a value that ends with its word, nothing is in the next one, which is there all the same.
+    # A value that ends with its word has no bits in the next one, which exists nevertheless.
     value |= (np.uint64(words[word + 1]) << (np.uint64(63) - shift)) << np.uint64(1)
     if width < 64:
         value &= (np.uint64(1) << np.uint64(width)) - np.uint64(1)
@@ -110,7 +110,7 @@ def _bits(words, at, i, width):
 
 @jit
 def _place(words, at, k, count):
-    """Return the place of exception number `k`, -1 after the last."""
+    """Return the position of exception `k`, or -1 after the last."""
     if k >= count:
         return np.int64(-1)
     return words[at + (k >> 2)] >> ((k & 3) << 4) & 65535

@@ -46,7 +46,7 @@ def loops_of(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> Loops:
 
 
 class _Memory:
-    """Memory of which NumPy makes an array: so read-only and writable arrays have one signature for the compiler."""
+    """Memory that NumPy wraps as an array, so that read-only and writable arrays have one compiled signature."""
 
     def __init__(self, owner: npt.NDArray[Any], address: int, dtype: np.dtype[Any], count: int) -> None:
         self.owner = owner

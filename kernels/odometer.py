@@ -1,4 +1,4 @@
-"""The odometer over any number of wheels, and the flat position that belongs to a reading.
+"""The odometer over any number of wheels, and the flat position of a reading.
 
 Source: the appendix "Odometer Code" and the procedure ``computelinearoffset`` of the text on chunk projection
 (docs/projection.md).
@@ -49,14 +49,14 @@ def odometer_new(start: Int64, stop: Int64, stride: Int64) -> Int64:
     Parameters
     ----------
     start, stop, stride : int64 array, shape (R,)
-        Readings of the wheels: from `start` up to and without `stop`, by `stride`.  One empty wheel leaves nothing to
-        walk; no wheel at all leaves one combination, the empty one.
+        Readings of the wheels: from `start` up to and without `stop`, by `stride`.  With any empty wheel there are no
+        combinations; without wheels there is one, the empty one.
 
     Returns
     -------
     int64 array, shape (4, R + 1)
         Start, stop, stride and reading per wheel.  Wheel 0 is an extra one that counts the rounds: the odometer has
-        ended when it leaves 0.
+        ended when its reading is no longer 0.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def odometer_new(start: Int64, stop: Int64, stride: Int64) -> Int64:
 
 @jit
 def odometer_more(odometer: Int64) -> bool:
-    """Return whether the odometer stands at a combination.
+    """Return whether the odometer is at a combination.
 
     Parameters
     ----------
@@ -129,6 +129,6 @@ def odometer_indices(odometer: Int64) -> Int64:
     Returns
     -------
     int64 array, shape (R,)
-        A view that changes with the odometer: copy what is to be kept.
+        A view that changes with the odometer: copy it to keep it.
     """
     return odometer[3, 1:]

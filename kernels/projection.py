@@ -1,6 +1,6 @@
-"""Projection of selections on the cells of a grid: which cells are touched, and what goes where.
+"""Projection of selections on the cells of a grid: which cells are touched, and where their elements go.
 
-This is the chunk projection algorithm of the Zarr-based netCDF (Unidata), in a canonical form that holds for any grid
+This is the chunk projection algorithm of the Zarr-based netCDF (Unidata), in a canonical form that works for any grid
 and visits touched cells only.  It works on one dimension at a time and returns columns, one entry per touched cell:
 
 =========  ==============================================================================================
@@ -10,14 +10,14 @@ and visits touched cells only.  It works on one dimension at a time and returns 
 ``out``    position in the output of that first element
 =========  ==============================================================================================
 
-The cells of an array are the product of the rows of its dimensions.  The procedures of the original text,
-by their own names and corrected, are in `cfagg.kernels.hyperslab` and `cfagg.kernels.odometer`, and can be imported
-from here as well.
+The cells of an array are the product of the rows of its dimensions.  The procedures of the original text, with its
+names and corrected, are in `cfagg.kernels.hyperslab` and `cfagg.kernels.odometer`, and can be imported from here as
+well.
 
 All integers are int64; a caller passes Python integers and int64 arrays.  Nothing is checked: `cfagg.arrays.plan.plan`
-checks selections and calls these functions where they pay.  The columns are allocated by NumPy, which asks the system
-for huge pages, and then filled by a kernel: with memory from within the kernel, page faults take five times as long as
-the work.
+checks selections and calls these functions if that is faster.  The columns are allocated by NumPy, which asks the
+system for huge pages, and then filled by a kernel: with memory from within the kernel, page faults take five times as
+long as the work.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Int6
     count : int
         Number of elements; an integer selection is one element.
     step : int
-        Distance of the elements, not 0.  A negative one is run from its last element upwards and ``out`` descends:
-        within a row, the output then runs against the source.
+        Distance of the elements, not 0.  If negative, the progression is traversed upwards from its last element and
+        ``out`` descends: within a row, the output is then in the reverse order of the source.
     chunk : int
         Length of the chunks, at least 1.  The last one may overhang the array.
 
@@ -75,7 +75,7 @@ def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Int6
 
     Examples
     --------
-    A stride longer than the chunk jumps over chunks.
+    A stride longer than the chunk skips chunks.
 
     >>> project_slice_regular(1, 3, 5, 2).tolist()
     [[0, 3, 5], [1, 0, 1], [1, 1, 1], [0, 1, 2]]
@@ -97,7 +97,7 @@ def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Int6
     Parameters
     ----------
     first, count, step : int
-        As in `project_slice_regular`; every element lies below the last edge.
+        As in `project_slice_regular`; every element is below the last edge.
     edges : int64 array, shape (m + 1,)
         Edges of the cells, strictly increasing from 0.
 
@@ -135,7 +135,7 @@ def _fill_slice_regular(first, count, step, down, chunk, table):
     offset = first - c * chunk
     n = table.shape[1]
     if step > chunk:
-        # Every element has a chunk of its own.
+        # Every element is in a different chunk.
         jump = step // chunk
         rest = step - jump * chunk
         for i in range(n):
@@ -149,7 +149,7 @@ def _fill_slice_regular(first, count, step, down, chunk, table):
                 offset -= chunk
                 c += 1
         return
-    # A chunk holds `fewest` elements, or one more where the first of them lies below `rest`.
+    # A chunk has `fewest` elements, or one more if the first of them is below `rest`.
     fewest = chunk // step
     rest = chunk - fewest * step
     i = 0
@@ -190,7 +190,7 @@ def _fill_slice_edges(first, count, step, down, edges, c, table):
 
 @jit
 def _cell_of(edges, element, low):
-    """Return the cell that holds an element at or above ``edges[low]``, by doubling steps and then bisection."""
+    """Return the cell of an element at or above ``edges[low]``, by doubling steps and then bisection."""
     stride = 1
     high = low + 1
     while high < len(edges) - 1 and edges[high] <= element:

@@ -1,4 +1,4 @@
-"""Rows of different lengths: those of one batch are gathered into one stretch of memory.
+"""Rows of different lengths: those of one batch are gathered into one block of memory.
 
 A row is a run of elements, perhaps with a column number for each, as in compressed sparse rows (CSR).
 """
@@ -15,32 +15,32 @@ __all__ = ["gather_rows"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Elements from which the compiled kernel is used: NumPy takes less up to here than the kernel takes to load.
+#: Number of elements from which the compiled kernel is used; for fewer, NumPy is done before the kernel is loaded.
 KERNEL_ELEMENTS = 2**16
-#: The same where Numba has to be imported first.
+#: The same if Numba has to be imported first.
 IMPORT_ELEMENTS = 2**24
 
 
 def gather_rows(
     sources: tuple[npt.NDArray[Any], ...], starts: tuple[Int64, ...], indptr: Int64, outs: tuple[npt.NDArray[Any], ...]
 ) -> None:
-    """Copy rows of one or two arrays, such as values and their columns, into outputs of theirs.
+    """Copy rows of one or two arrays, such as values and their columns, into an output for each.
 
     Parameters
     ----------
     sources : tuple of array[n]
         One or two arrays of one dimension, contiguous, of any types.
     starts : tuple of int64[rows]
-        Of each array, where the rows begin.
+        Starts of the rows in each array.
     indptr : int64[rows + 1]
-        Where the rows begin in the outputs, and where the last ends; their lengths are those in the sources.
+        Starts of the rows in the outputs, and the end of the last; their lengths are the same in the sources.
     outs : tuple of array
         Filled; each contiguous, of the type of its source and of ``indptr[-1]`` elements.
 
     Raises
     ------
     IndexError
-        If a row lies outside its source or its output.
+        If a row is outside its source or its output.
 
     Examples
     --------

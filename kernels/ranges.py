@@ -1,7 +1,7 @@
 """Sums of boxes of stored values over some of their axes, without missing values, and optionally weighted.
 
-These sums correct a query at the ends of its ranges, where there are no stored sums, so they are small jobs for which a
-user waits.  Plain NumPy takes a third of a nanosecond per element if nothing is missing, else less than one; loading a
+These sums correct a query at the ends of its ranges, where there are no stored sums, so they are small interactive
+jobs.  Plain NumPy takes a third of a nanosecond per element if nothing is missing, else less than one; loading a
 compiler would take longer than almost all of them.  Everything releases the GIL.
 """
 
@@ -21,13 +21,13 @@ Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
 
 _PIECE = 1 << 17
-"""Elements that are masked or weighted at a time, so that what is made of them stays in the second-level cache."""
+"""Elements that are masked or weighted at a time, so that the result stays in the second-level cache."""
 
 
 def box_sums(
     box: Array, axes: Axes, mask: Mask | None, weights: Array | None, integer: bool
 ) -> tuple[Array, Array | None, Array]:
-    """Return sums over axes, which stay with length 1: of values, of weights, and of ones, over valid elements.
+    """Return sums of values, of weights, and of ones over valid elements along axes, which are kept with length 1.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def box_sums(
     axes : tuple of int
         Axes that are summed.
     mask : Mask or None
-        What counts; None where everything does.
+        Elements that count; None if all do.
     weights : float64 array or None
-        Of as many axes as `box`, of its length or 1 along each.
+        With as many axes as `box`, each of the same length or of length 1.
     integer : bool
         Sum into int64, exact modulo 2**64, instead of float64; not with weights.
 
@@ -60,7 +60,7 @@ def box_sums(
     """
     shape = tuple(1 if a in axes else n for a, n in enumerate(box.shape))
     if weights is not None and not any(weights.shape[a] > 1 for a in axes):
-        # The weight of all that is added together is one.
+        # All elements that are added together have the same weight.
         total, _, count = box_sums(box, axes, mask, None, False)
         return total * weights, count * weights, count
     if mask is None and weights is None:
@@ -89,7 +89,7 @@ def box_sums(
 
 
 def sum_over(box: Array, axes: Axes, integer: bool) -> Array:
-    """Return sums over axes, which keep length 1, in float64 or int64 (modulo 2**64).
+    """Return sums over axes, which are kept with length 1, in float64 or int64 (modulo 2**64).
 
     >>> sum_over(np.array([[1, 2], [3, 4]], "i2"), (1,), True).tolist()
     [[3], [7]]
@@ -101,7 +101,7 @@ def sum_over(box: Array, axes: Axes, integer: bool) -> Array:
 
 
 def _kept(values: Array, valid: Array) -> Array:
-    """Return values where valid and 0 elsewhere, by bit operations, which need no branches."""
+    """Return values with 0 for invalid ones, by bit operations, which need no branches."""
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
     keep = valid.view(np.uint8).astype(unsigned)
     np.negative(keep, out=keep)
@@ -118,7 +118,7 @@ def _count(valid: Array, axes: Axes) -> Array:
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Return boxes of at most `_PIECE` elements or one that make up an array, cut along its first axes first."""
+    """Return boxes of at most `_PIECE` elements that make up an array, cut along its first axes first."""
     size = int(np.prod(shape, dtype=np.int64))
     if size <= _PIECE:
         yield tuple(slice(0, n) for n in shape)

@@ -1,4 +1,4 @@
-"""Reversing bytes and transposing squares within the registers of the processor, which Numba cannot do by itself."""
+"""Reversing bytes and transposing squares within the registers of the processor, which Numba cannot do itself."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def normalise(rows: Rows) -> None:
 
 @jit
 def _compare(a: Rows, i: int, b: Rows, j: int) -> int:
-    """Return -1, 0 or 1 as row i of `a` is before, equal to or after row j of `b`."""
+    """Return -1, 0 or 1 if row i of `a` is before, equal to or after row j of `b`."""
     for c in range(a.shape[1]):
         x, y = a[i, c], b[j, c]
         if x < y:
@@ -53,7 +53,7 @@ def _compare(a: Rows, i: int, b: Rows, j: int) -> int:
 
 @jit
 def first_disorder(rows: Rows) -> int:
-    """Return the first row that is not after the row before it, -1 if rows are sorted and distinct."""
+    """Return the first row that is not after the previous one, or -1 if rows are sorted and distinct."""
     for i in range(1, rows.shape[0]):
         if _compare(rows, i - 1, rows, i) >= 0:
             return i
@@ -196,7 +196,7 @@ def merge_runs(rows: Rows, bounds: Int64, out: Rows) -> int:
 
 @jit
 def _sift(rows: Rows, place: Int64, heap: Int64, size: int, i: int) -> None:
-    """Let a run sink to its place in the heap of runs, the one with the first row on top."""
+    """Sift a run down to its place in the heap of runs, which has the one with the first row on top."""
     while True:
         child = 2 * i + 1
         if child >= size:

@@ -1,7 +1,7 @@
-r"""Count, extremes, sum and centred sum of squares; those of a whole follow from those of its parts.
+r"""Count, extremes, sum and centred sum of squares, with those of a whole computed from those of its parts.
 
-Two parts with weights :math:`W_i` (their counts where nothing is weighted), means :math:`\bar x_i` and centred sums of
-squares :math:`M_i` make a whole with :math:`M = \sum M_i + \sum W_i (\bar x_i - \bar x)^2`, which loses nothing to
+Two parts with weights :math:`W_i` (their counts if nothing is weighted), means :math:`\bar x_i` and centred sums of
+squares :math:`M_i` make a whole with :math:`M = \sum M_i + \sum W_i (\bar x_i - \bar x)^2`, which does not suffer from
 cancellation, unlike a difference of sums of squares (Chan, Golub, LeVeque, 1983).
 """
 
@@ -17,27 +17,27 @@ import numpy.typing as npt
 __all__ = ["FAN_OUT", "Statistics", "exact_sum", "merge", "pyramid"]
 
 FAN_OUT = 8
-"""Cells of one level along each dimension that one cell of the next level holds."""
+"""Number of cells of one level along each dimension that make up one cell of the next."""
 
 _LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of the cells of a grid, one array each, all of one shape.
+    """Statistics of the cells of a grid, as arrays of one shape.
 
     Parameters
     ----------
     count : int64 array
         Values that are not missing.
     minimum, maximum : array of the data's type
-        Smallest and largest of them; 0 where there are none.
+        Smallest and largest of them; 0 if there are none.
     sum : int64 or float64 array
-        Their sum, with weights that of the products.
+        Their sum, or that of their products with the weights.
     m2 : float64 array
         Sum of squared distances from the mean, each times its weight.
     weights : float64 array, optional
-        Sum of the weights of values that are not missing, where there are weights.
+        Sum of the weights of values that are not missing, if there are weights.
     """
 
     count: npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Statistics:
 
     @property
     def mean(self) -> npt.NDArray[np.float64]:
-        """Means of the cells, 0 where nothing has weight."""
+        """Means of the cells, 0 for those without weight."""
         return _ratio(self.sum, self.count if self.weights is None else self.weights)
 
 
@@ -93,12 +93,12 @@ def merge(parts: Statistics, axes: Sequence[int]) -> Statistics:
 
 
 def pyramid(level: Statistics, axes: Sequence[int], fan_out: int = FAN_OUT) -> Statistics:
-    """Return the next coarser level: each of its cells holds up to `fan_out` cells along each of some axes.
+    """Return the next coarser level, in which each cell covers up to `fan_out` cells along each of some axes.
 
     Parameters
     ----------
     level : Statistics
-        A level of the pyramid, the statistics of the chunk grid at its foot.
+        A level of the pyramid, whose lowest level is the statistics of the chunk grid.
     axes : sequence of int
         Distinct axes along which cells are chunks or groups of chunks, not negative.  The others keep their length.
     fan_out : int
@@ -125,14 +125,14 @@ def pyramid(level: Statistics, axes: Sequence[int], fan_out: int = FAN_OUT) -> S
 
 
 def exact_sum(values: npt.NDArray[np.int64], axis: int, starts: npt.NDArray[np.int64] | None = None) -> Any:
-    """Return sums along one axis, exact or refused.
+    """Return exact sums along one axis, or raise an error.
 
     Parameters
     ----------
     values : int64 array
     axis : int
     starts : int64[m], optional
-        Where each of m groups begins along the axis, which is kept; by default the axis is summed and goes.
+        Start of each of m groups along the axis, which is kept; by default the axis is summed and removed.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def exact_sum(values: npt.NDArray[np.int64], axis: int, starts: npt.NDArray[np.i
     most = max(-int(values.min()), int(values.max()))
     if most * values.shape[axis] <= _LIMIT:
         return total
-    # Halves of 32 bits do not overflow; what is above them shows whether the sum wrapped around.
+    # Halves of 32 bits do not overflow; the bits above them show whether the sum wrapped around.
     low = _add(values & 0xFFFFFFFF, axis, starts)
     high = _add(values >> 32, axis, starts) + (low >> 32)
     wrapped = (high < -(2**31)) | (high >= 2**31)
@@ -168,7 +168,7 @@ def _add(values: npt.NDArray[Any], axis: int, starts: npt.NDArray[np.int64] | No
 
 
 def _sum(values: npt.NDArray[Any], axis: int, starts: npt.NDArray[np.int64] | None) -> Any:
-    """Return sums along an axis, exact where they are integers."""
+    """Return sums along an axis, exact for integers."""
     return exact_sum(values, axis, starts) if values.dtype.kind == "i" else _add(values, axis, starts)
 
 
@@ -196,7 +196,7 @@ def _merge(parts: Statistics, axis: int, starts: npt.NDArray[np.int64] | None) -
 
 
 def _each(parts: Statistics, change: Any) -> Statistics:
-    """Return statistics with every array changed alike."""
+    """Return statistics with the same change applied to every array."""
     weights = None if parts.weights is None else change(parts.weights)
     names = ("count", "minimum", "maximum", "sum", "m2")
     return replace(parts, **{name: change(getattr(parts, name)) for name in names}, weights=weights)

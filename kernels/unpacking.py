@@ -1,4 +1,4 @@
-"""Unpacking what HDF5's filters packed: szip, the extended Rice coding of CCSDS 121.0-B, and LZF of h5py."""
+"""Decompression for HDF5's filters: szip, the extended Rice coding of CCSDS 121.0-B, and LZF of h5py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cfagg.kernels.jit import jit
 
 __all__ = ["unpack_lzf", "unpack_szip"]
 
-#: Zero blocks that are counted otherwise: the number that stands for all that are left, of a segment of so many.
+#: Special counts of zero blocks: the number that means all the remaining ones, and the blocks of a segment.
 _REST, _SEGMENT = 5, 64
 
 #: The largest code of a pair of small numbers.
@@ -29,28 +29,28 @@ def unpack_szip(
     stored : uint8, shape (n,)
         The stream.
     out : uint8, shape (m,)
-        Memory for the samples; each takes 1, 2 or 4 bytes, as few as hold its bits.
+        Memory for the samples; each takes 1, 2 or 4 bytes, as few as its bits need.
     bits : int
         Bits of a sample, 1 to 24.
     block : int
         Samples of a block, at least 2 and even.
     line : int
-        Samples of a scan line, at least 1; each line has whole blocks of its own.
+        Samples of a scan line, at least 1; no block extends across lines.
     big : bool
-        Whether samples are written with their highest byte first.
+        Whether samples are big-endian.
     steps : bool
-        Whether samples are stored as steps from one to the next.
+        Whether samples are stored as differences from the previous one.
 
     Returns
     -------
     int
-        How many bytes were written; fewer than `m` where the stream ends early or is damaged.
+        Number of bytes written; fewer than `m` if the stream ends early or is damaged.
 
     Notes
     -----
     A block begins with the number of its coding: 0 for small numbers (then one bit: zero blocks, or pairs), the largest
-    for plain samples, others for samples split into a unary and `number - 1` plain bits.  The first sample of a line of
-    steps is a plain one.  Source: CCSDS 121.0-B-3, sections 3 to 5.
+    for plain samples, others for samples split into a unary part and `number - 1` plain bits.  The first sample of a
+    line of differences is plain.  Source: CCSDS 121.0-B-3, sections 3 to 5.
     """
     width = 1 if bits <= 8 else 2 if bits <= 16 else 4
     code = 3 if bits <= 8 else 4 if bits <= 16 else 5
@@ -104,7 +104,7 @@ def unpack_szip(
                     if pair < 0 or pair > _PAIRS:
                         return done * width  # type: ignore[no-any-return]
                     at += pair + 1
-                    # The pairs of one sum follow each other: 0; 1, 2; 3, 4, 5; …
+                    # Pairs with the same sum are consecutive: 0; 1, 2; 3, 4, 5; …
                     both: Any = 0
                     while (both + 1) * (both + 2) // 2 <= pair:
                         both += 1
@@ -138,7 +138,7 @@ def unpack_szip(
             last = samples[0]
             for i in range(1, wanted):
                 step = samples[i]
-                # Small steps go up or down, larger ones only where there is room for them.
+                # Small steps go up or down, larger ones only in the direction that has room for them.
                 turned = largest - last if last > largest >> 1 else last
                 if (step + 1) >> 1 <= turned:
                     last += -((step + 1) >> 1) if step & 1 else step >> 1

@@ -30,26 +30,26 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
     Parameters
     ----------
     stored : uint32, shape (n,)
-        The words in native byte order, from the first on: their number, the exponent of the precision, the shape.
+        The words in native byte order, beginning with their number, the exponent of the precision and the shape.
     out : float32 or float64, shape (rows, columns)
-        Memory for the values, of the shape that the third word tells.
+        Memory for the values, of the shape given by the third word.
     missing : float
-        What missing values become.
+        The value written for missing values.
 
     Returns
     -------
     lacking : int
-        How many values rows flag that their words do not hold; they became `missing`.  -1 where a row cannot be, or
-        may have values beyond the type of `out`.
+        Number of values that rows flag but their words do not contain; they became `missing`.  -1 if a row is invalid,
+        or may have values beyond the type of `out`.
     row : int
-        The first row that lacks values or cannot be; as many as there are rows where none is so.
+        The first row that lacks values or is invalid; the number of rows if there is none.
 
     Notes
     -----
-    A row is a word with its least value in IBM's floating point (sign, exponent of 16 less 64, 24 bits), a word with
-    flags and the number of words that follow, then maps of one bit a column, back to back and padded to a whole word,
-    and the other values as steps above the least one.  A bit of the zero map that is 0 means zero.  Nothing behind the
-    words of a row is taken for a value of it.  Source: Met Office, Unified Model documentation paper F3.
+    A row is a word with its least value in IBM floating point (sign, base-16 exponent plus 64, 24-bit fraction), a word
+    with flags and the number of words that follow, then maps of one bit a column, back to back and padded to a whole
+    word, and the other values as steps above the least one.  A bit of the zero map that is 0 means zero.  Nothing after
+    the words of a row is read as one of its values.  Source: Met Office, Unified Model documentation paper F3.
     """
     rows, columns = out.shape
     end: Any = stored.size
@@ -138,5 +138,5 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
 
 @jit
 def _bit(stored: npt.NDArray[np.uint32], begin: int, bit: int) -> bool:
-    """Return one bit of the words from `begin` on, the highest first."""
+    """Return one bit of the words from `begin` on, counted from the highest."""
     return (stored[begin + (bit >> 5)] >> np.uint32(31 - (bit & 31))) & np.uint32(1) != 0  # type: ignore[no-any-return]

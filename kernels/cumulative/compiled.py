@@ -1,4 +1,4 @@
-"""Partial sums by the compiled pass: layout, tiles, and the sums that follow from those along single axes."""
+"""Partial sums by the compiled pass: layout, tiles, and the sums derived from those along single axes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TILE = 1536
 """Elements of a tile: its buffers stay in the first-level cache."""
 
 _SHEET = 2**15
-"""Sums along the outermost axis that are added to at a time: they stay in the second-level cache."""
+"""Sums along the outermost axis that are accumulated at a time, so that they stay in the second-level cache."""
 
 
 def reduce_compiled(
@@ -91,7 +91,7 @@ def _heavy_sums(
     prepared: Prepared, weights: Array, inner: Mapping[Axes, Axes], sets: Sequence[Axes], double_double: bool,
     some: npt.NDArray[np.bool_],
 ) -> tuple[Sums, Sums | None]:  # fmt: skip
-    """Return the sums of the weights of elements that count, and their low parts; of `some` blocks not all count."""
+    """Return the sums of the weights of elements that count, and their low parts; in `some` blocks not all count."""
     constant = _constant_sums(weights, sets, double_double)
     if not some.any():
         return constant
@@ -109,7 +109,7 @@ def _heavy_sums(
 
 def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
     """Return the sums of weights if every element counts, and their low parts."""
-    # An axis along which the weights do not change is not walked along.
+    # An axis along which the weights are constant is not iterated over.
     few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
     sums: Sums = {}
     low: Sums = {}
@@ -128,7 +128,7 @@ def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Sums over sets of the layout's axes, how many elements do not count in each, and statistics of the whole.
+    """Sums over sets of the layout's axes, the number of excluded elements in each, and statistics of the whole.
 
     All arrays have the blocks along their first axis.
     """
@@ -144,7 +144,7 @@ class _Sums:
 def _sums(
     block: Prepared, sets: Sequence[Axes], double_double: bool, *, whole: bool = False, ones: bool = False
 ) -> _Sums:
-    """Return sums over sets of the layout's axes: along single ones by the pass, over others from these."""
+    """Return sums over sets of the layout's axes, from the pass for single axes and derived from these for others."""
     layout = block.layout
     found = _singles(block, layout.bases(sets), double_double, whole, ones)
     sums, low, gone = dict(found.sums), None if found.low is None else dict(found.low), dict(found.gone)
@@ -185,7 +185,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
     total: Array = np.zeros((count, size), np.int64 if integer else np.float64)
     low: Array | None = np.zeros((count, size)) if double_double and not integer else None
     gone = np.zeros((count, size), np.int64)
-    # Only 64-bit integers can overflow within a block; their extremes tell.
+    # Only 64-bit integers can overflow within a block, which their extremes show.
     moments = np.empty((count * (tiles if whole or (integer and raw.itemsize == 8) else 0), 3))
     missing, infinite = np.empty(count, np.int64), np.empty(count, np.int64)
     least, most = (np.full(count, end) for end in ends(raw.dtype))
@@ -250,7 +250,7 @@ def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], 
 
 
 def _whole(block: Prepared, count: npt.NDArray[np.int64], least: Array, most: Array, moments: Array) -> Statistics:
-    """Return the statistics of whole blocks from those of their tiles, but for the sum."""
+    """Return the statistics of whole blocks, except the sum, from those of their tiles."""
     weight, mean, m2 = moments[:, :, 0], moments[:, :, 1], moments[:, :, 2]
     heavy = weight.sum(1)
     middle = np.divide(np.vecdot(weight, mean), heavy, out=np.zeros(block.count), where=heavy > 0.0)
@@ -313,7 +313,7 @@ def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
 
 
 def _check_range(block: Prepared, axes: Sequence[int], most: int) -> None:
-    """Check that no sum of a block along a single axis wrapped around, where that cannot be told from the extremes."""
+    """Check that no sum of a block along a single axis wrapped around if the extremes cannot rule it out."""
     lengths = block.layout.lengths
     if most * max(lengths[k] for k in axes) < 2**63:
         return

@@ -1,6 +1,6 @@
-"""The fewest axes in which a block can be worked off, which sums follow from which, and blocks for the kernels.
+"""The fewest axes in which a block can be processed, how sums derive from others, and blocks for the kernels.
 
-Axes of length 1 are ignored; neighbours that every set of axes has or lacks together are one axis.  So a chunk of four
+Axes of length 1 are ignored; neighbours that are always in the same sets of axes are merged.  So a chunk of four
 dimensions of which two are summed separately becomes one of two or three, with long rows.
 """
 
@@ -23,16 +23,16 @@ Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
 
 _SHORT = 16
-"""A last axis below this length changes places with the longest one, at the cost of a copy."""
+"""A last axis shorter than this is swapped with the longest one, at the cost of a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Axes of a block as they are processed.
 
-    `shape` is that of the block, `order` has its axes with the outermost in memory first.  `groups` are the axes of the
-    block that each processed axis consists of, and `lengths` their lengths.  If a set has axes of length 1 only, the
-    first group is () and stands for them.
+    `shape` is the block's shape, `order` lists its axes from the outermost in memory inwards.  `groups` are the axes of
+    the block that each processed axis consists of, and `lengths` their lengths.  If a set has axes of length 1 only,
+    the first group is () and represents them.
     """
 
     shape: tuple[int, ...]
@@ -64,17 +64,17 @@ class Layout:
         return math.prod(self.lengths[k] for k in inner)
 
     def contiguous(self, blocks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return blocks as one row, each in the order of this layout, copied where they must be."""
+        """Return blocks as one row, each in the order of this layout, copied if necessary."""
         return np.ascontiguousarray(blocks.transpose(0, *(1 + a for a in self.order))).reshape(-1)
 
     def outer(self, reduced: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
-        """Return what blocks were reduced to over a set of their axes, with the axes that they have left."""
+        """Return the reduction of blocks over a set of their axes, with its remaining axes."""
         shape, order = _restored(self.shape, self.order, axes)
         shaped = reduced.reshape(len(reduced), *shape)
         return shaped if order is None else shaped.transpose(0, *(1 + a for a in order))
 
     def bases(self, sets: Sequence[Axes]) -> Axes:
-        """Return the axes whose sums are taken from the block; those over other axes of `sets` follow from these."""
+        """Return the axes summed directly from the block; the other sums over `sets` are derived from these."""
         chosen = {t[0] for t in sets if len(t) == 1}
         last = len(self.lengths) - 1
         for t in sorted(sets, key=len):
@@ -83,7 +83,7 @@ class Layout:
         return tuple(sorted(chosen))
 
     def parent(self, axes: Axes, made: Iterable[Axes]) -> Axes:
-        """Return the largest existing reduction from which the one over `axes` follows."""
+        """Return the largest existing reduction from which the one over `axes` can be derived."""
         return max((t for t in made if set(t) <= set(axes)), key=self.cells)
 
 
@@ -91,7 +91,7 @@ class Layout:
 def _layout(
     shape: tuple[int, ...], strides: tuple[int, ...], sets: tuple[Axes, ...], spans: tuple[bool, ...]
 ) -> Layout:
-    """Return the layout for blocks of these steps, whose weights change along the axes that they span."""
+    """Return the layout for blocks with these strides, whose weights vary along the axes that they span."""
     order = sorted(range(len(shape)), key=lambda a: -abs(strides[a]))
     long = [a for a in order if shape[a] > 1]
     longest = max(long, key=lambda a: shape[a])
@@ -122,12 +122,12 @@ def _restored(shape: tuple[int, ...], order: Axes, axes: Axes) -> tuple[tuple[in
     return tuple(shape[a] for a in kept), None if kept == own else tuple(kept.index(a) for a in own)
 
 
-#: Types that are converted beforehand, so that few have to be compiled for.
+#: Types that are converted beforehand, so that kernels are compiled for few types.
 _WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
 
 
 class _Memory:
-    """Memory of which NumPy makes an array: so read-only and writable arrays have one signature for the compiler."""
+    """Memory that NumPy wraps as an array, so that read-only and writable arrays have one compiled signature."""
 
     def __init__(self, owner: Array) -> None:
         self.owner = owner
@@ -142,24 +142,24 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Blocks of one shape as the kernels take them.
+    """Blocks of one shape as input of the kernels.
 
     Parameters
     ----------
     raw : 1-D array of int16, int32, int64, float32 or float64
         The blocks, each in the order of the layout.
     count : int
-        How many there are.
+        Number of blocks.
     dtype : numpy.dtype
-        Their own type.
+        Original type of the blocks.
     layout : Layout
-        Of each.
+        Layout of each block.
     mask : tuple
-        Smallest and largest value that counts, two fills, and whether bounds or fills exclude any number.
+        Smallest and largest valid value, two fills, and whether bounds or fills exclude any number.
     weights : float64[m], optional
     places : int64[rows, 2]
-        Where each row's weights begin, of one block after another, and 1 where they follow each other, 0 where the row
-        has one.
+        Start of each row's weights, block by block, and their step: 1 if they are consecutive, 0 if the row has a
+        single weight.
     """
 
     raw: Array
@@ -179,7 +179,7 @@ class Prepared:
         blocks : array of native type
             One or more along the first axis, each of more than one element.
         mask : Mask
-            For their type.
+            Mask for the type of the blocks.
         weights : float64 array, optional
             Broadcast to the shape of `blocks`.
         sets : sequence of tuple of int
@@ -196,7 +196,7 @@ class Prepared:
         raw = np.asarray(_Memory(layout.contiguous(blocks)))
         low, high, fills = mask
         most, least = ends(raw.dtype)
-        # A value that does not count anyway; where every integer counts, no element is compared.
+        # A value that does not count anyway; if every integer counts, no element is compared.
         none: Any = np.nan
         if raw.dtype.kind == "i":
             none = int(high) + 1 if high < most else max(int(low) - 1, int(least))
@@ -217,7 +217,7 @@ def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
     """Return a block in a type for which kernels are compiled, and its mask with at most two fills."""
     dtype, (low, high, fills) = block.dtype, mask
     if dtype == np.uint64:
-        # What counts is below 2**63 here, so that -1 is free to stand for what does not.
+        # Values that count are below 2**63 here, so -1 is free to mark those that do not.
         kind = np.int64
         block = np.where(mask.valid(block), block, np.uint64(2**64 - 1)).view(kind)
         return block, Mask(kind(0), kind(2**63 - 1), ())
@@ -232,7 +232,7 @@ def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
 
 
 def _places(weights: Array, layout: Layout) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Return weights as they are without what is broadcast, and where those of each row of each block are."""
+    """Return weights without broadcast axes, and the positions of those of each row of each block."""
     few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
     spans = [bool(g) and weights.strides[1 + g[0]] != 0 for g in layout.groups]
     shape = [len(few), *(n if span else 1 for n, span in zip(layout.lengths, spans, strict=True))]

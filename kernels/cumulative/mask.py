@@ -46,7 +46,7 @@ class Mask(NamedTuple):
         return cls(dtype.type(max(least, int(info.min))), dtype.type(min(most, int(info.max))), typed)
 
     def valid(self, block: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return where elements count.
+        """Return a boolean array that is True for elements that count.
 
         >>> Mask.of(np.dtype("f4"), [9.0]).valid(np.array([1, 9, np.nan, np.inf], "f4"))
         array([ True, False, False, False])

@@ -21,25 +21,25 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What one pass over a block found; arrays lack the axes of the set that they belong to.
+    """Results of one pass over a block; arrays lack the axes of the set that they belong to.
 
-    Of several blocks, every array has these along its first axis.
+    For several blocks, every array has the blocks along its first axis.
 
     Parameters
     ----------
     sums : mapping of set of axes to int64 or float64 array
-        Sums of values that count, with weights those of the products.
+        Sums of values that count, or of their products with the weights.
     low : same, float64, optional
         Low parts of the sums; None without `double_double`, and for integers, whose sums are exact.
     counts : mapping to int64 arrays, optional
-        How many values count; None where all do.
+        Number of values that count; None if all do.
     weights, weights_low : mapping to float64 arrays, optional
         Sums of the weights of values that count, and their low parts; None without weights.
     statistics : mapping to Statistics
     missing : int
-        Values that do not count, of whatever reason.
+        Number of values that do not count, for any reason.
     nonfinite : int
-        Those of them that are infinite.
+        Number of these that are infinite.
     """
 
     sums: Mapping[Axes, Array]
@@ -123,9 +123,9 @@ def reduce_plain(
     double_double: bool,
     wanted: tuple[Axes, ...],
 ) -> Partials:
-    """Return the sums of blocks over sets of their axes, and statistics over others; as of the compiled pass."""
+    """Return the sums of blocks over sets of their axes, and statistics over others, like the compiled pass."""
     if weights is not None:
-        # Else the order of memory, and with it that of the sums, would follow from how many blocks there are.
+        # Otherwise the memory order, and with it the order of summation, would depend on the number of blocks.
         blocks = np.ascontiguousarray(blocks)
     valid, values, effective = _summands(blocks, mask, weights)
     every = tuple(range(1, blocks.ndim))
@@ -146,7 +146,7 @@ def reduce_plain(
 
 
 def _within(axes: Axes) -> Axes:
-    """Return axes of a block as those of blocks along a first axis."""
+    """Return axes of a block as axes of an array with the blocks along its first axis."""
     return tuple(1 + a for a in axes)
 
 
@@ -184,7 +184,7 @@ def _statistics(block: Array, valid: Array, values: Array, weights: Array | None
 
 
 def _summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, Array, Array | None]:
-    """Return where elements count, the summands (0 elsewhere), and the weights that count."""
+    """Return the mask of elements that count, the summands (0 elsewhere), and the weights that count."""
     valid = mask.valid(block)
     if block.dtype == np.uint64 and weights is None and bool((valid & (block > np.uint64(2**63 - 1))).any()):
         raise OverflowError(f"a value is beyond int64: {block[valid].max()}")

@@ -11,7 +11,7 @@ __all__ = ["spread_axis"]
 
 @jit
 def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, least, most, squares):
-    """Take a block into extremes and sums of squared distances along one axis.
+    """Update extremes and sums of squared distances along one axis with a block.
 
     Parameters
     ----------
@@ -20,20 +20,20 @@ def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, le
     rows, width : int
         Rows of the block, and elements of each.
     column : 2 int
-        Rows between the steps of the axis, and those between the steps of what is outside of it; 0 where it is the last
-        axis.
-    mask : tuple of smallest and largest value that counts, two fills, and whether bounds or fills exclude any number
+        Rows from one step of the axis to the next, and from one step of the axes outside it to the next; 0 if it is the
+        last axis.
+    mask : tuple of smallest and largest valid value, two fills, and whether bounds or fills exclude any number
     every : bool
         Every element counts.
     weights : float64[m] or None
     places : int64[rows, 2]
-        Where the weights of a row begin, and 1 where they follow each other, 0 where the row has one.
+        Start of a row's weights, and their step: 1 if they are consecutive, 0 if the row has a single weight.
     mean : float64[n]
         Means along the axis.
     least, most : arrays of the type of `raw`[n]
-        To be changed; at first the largest and the smallest value that counts.
+        Updated in place; initially the largest and the smallest valid value.
     squares : float64[n]
-        To be added to.
+        Updated in place.
     """
     inner, whole = column
     for row in range(rows):

@@ -1,15 +1,15 @@
 r"""Sums of a chunk along any set of dimensions in one pass, and their running sums over the chunks.
 
 An accumulation is built in two steps.  `partial_sums` reduces each chunk over every wanted set of its dimensions, with
-counts of what is missing and, if asked, statistics.  `cumulate` turns the partial sums of a row of chunks into
+counts of missing values and, on request, statistics.  `cumulate` turns the partial sums of a row of chunks into
 inclusive running sums, along one dimension after the other where a set has several (a summed-area table).
 
-Integers without weights are summed exactly in int64.  All else is summed in float64, or as a pair of float64 numbers
-("double-double").  With :math:`u = 2^{-53}`, the sum of n values has an error of at most
+Integers without weights are summed exactly in int64.  Everything else is summed in float64, or as a pair of float64
+numbers ("double-double").  With :math:`u = 2^{-53}`, the sum of n values has an error of at most
 :math:`(n - 1) u \sum |x|` in float64 and of about :math:`u |S| + n^2 u^2 \sum |x|` as the high part of a pair, whose
-low part holds the rest.  The running sum over chunks is kept as a pair in either case, so it adds one rounding only.
+low part holds the rest. The running sum over chunks is kept as a pair in either case, so it adds one rounding only.
 
-With weights, what is summed is the product rounded to float64.
+With weights, the products are rounded to float64 and summed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def partial_sums(
 ) -> Partials:
     """Reduce a block over several sets of its axes at once.
 
-    Elements that equal a fill, lie outside the valid range, or are NaN or infinite do not count and add nothing.
+    Elements that equal a fill, are outside the valid range, or are NaN or infinite do not count and add nothing.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def partial_sums(
     statistics : iterable of tuple of int
         Sets of axes to take count, extremes, sum and centred sum of squares over.
     compiled : bool
-        False for jobs that are done before the compiler has been loaded: some ten million elements.
+        False for jobs that finish faster than the compiler loads: up to some ten million elements.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def partial_sums(
     Raises
     ------
     TypeError
-        The block has another type.
+        The block has an unsupported type.
     ValueError
-        A set is empty, not ascending or names an axis that is not there, or the weights do not broadcast.
+        A set is empty, not ascending or has an axis that does not exist, or the weights do not broadcast.
     OverflowError
         A sum of integers is beyond int64.
 
@@ -118,15 +118,15 @@ def partial_sums_each(
     statistics: Iterable[Axes] = (),
     compiled: bool = True,
 ) -> Partials:
-    """Reduce blocks of one shape, which stand along the first axis, each as `partial_sums` reduces it.
+    """Reduce blocks of one shape, stacked along the first axis, each as `partial_sums` does.
 
-    Parameters and errors are those of `partial_sums`; axes are those of a block, and weights have the first axis too.
+    Parameters and errors are those of `partial_sums`; axes are those of one block, weights have the first axis too.
 
     Returns
     -------
     Partials
-        Of all blocks: every array has them along its first axis, `missing` and `nonfinite` have one number for each,
-        and counts are there if anything is missing in any of them.
+        For all blocks: every array has them along its first axis, `missing` and `nonfinite` have one number per block,
+        and counts are present if any block has missing values.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def cumulate(
 ) -> None:
     """Replace partial sums by their inclusive running sums along one axis, in place.
 
-    Between calls the carry holds the sum so far, so that a long row of chunks is worked off in blocks.
+    Between calls the carry holds the sum so far, so that a long row of chunks can be processed in blocks.
 
     Parameters
     ----------
@@ -173,20 +173,20 @@ def cumulate(
     axis : int
         Not negative.
     carry : array of the type of `parts` without `axis`, optional
-        The sum before the first part; on return the one after the last.  By default 0.
+        The sum before the first part; on return the sum after the last.  By default 0.
     carry_low : float64 array of its shape, optional
         Low parts of the carry, for reals.  By default 0.
     low : float64 array of the shape of `parts`, optional
         Low parts of the partial sums; on return those of the running sums.
     name : str
-        What is accumulated, for messages.
+        Name of the accumulation, for messages.
     compiled : bool
-        False for small jobs, which are done before the compiler has been loaded.
+        False for small jobs, which finish faster than the compiler loads.
 
     Raises
     ------
     TypeError, ValueError
-        Arrays whose types or shapes do not fit; nothing is changed then.
+        The types or shapes of arrays do not fit; nothing has been changed.
     OverflowError
         A sum is beyond int64 or float64.
 
@@ -233,13 +233,13 @@ def _check_running(parts: Array, axis: int, carry: Array, carry_low: Array, low:
 
 
 def _run_plain(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
-    """Take running sums in NumPy; return whether one wrapped around."""
+    """Compute running sums in NumPy; return whether one wrapped around."""
     below = None if low is None else np.moveaxis(low, axis, 0)
     return cumulate_plain(np.moveaxis(parts, axis, 0), below, carry, carry_low)
 
 
 def _run_compiled(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
-    """Take running sums with the compiled kernels; return whether one wrapped around."""
+    """Compute running sums with the compiled kernels; return whether one wrapped around."""
     from cfagg.kernels.cumulative.running import run_integers, run_reals
 
     length, inner = parts.shape[axis], math.prod(parts.shape[axis + 1 :])
@@ -265,7 +265,7 @@ def _checked(axes: Iterable[int], ndim: int) -> Axes:
 
 
 def _only(found: Partials) -> Partials:
-    """Return what was found of one block, without the axis of blocks."""
+    """Return the results of a single block, without the axis of blocks."""
 
     def cut(arrays: Mapping[Axes, Array] | None) -> dict[Axes, Array] | None:
         return None if arrays is None else {t: a[0, ...] for t, a in arrays.items()}

@@ -1,9 +1,9 @@
-"""One pass over a block in memory order: sums along single axes, counts of what is missing, statistics of the whole.
+"""One pass over a block in memory order: sums along single axes, counts of missing values, statistics of the whole.
 
-The block is worked off in tiles of about a thousand elements that lie together in memory: whole rows, or a part of one.
-A tile is turned into float64 (or int64) once, in a buffer that stays in the first-level cache, and added from there
-wherever it belongs.  That a tile holds neither NaN nor an infinity is seen from its sum; only tiles where something is
-missing are looked at element by element.  Every loop over elements is without branches and becomes vector instructions.
+The block is processed in tiles of about a thousand elements that are contiguous in memory: whole rows, or part of one.
+A tile is converted to float64 (or int64) once, in a buffer that stays in the first-level cache, and added to all its
+sums from there. The sum of a tile shows whether it has NaN or infinities; only tiles with missing values are tested
+element by element. No loop over elements has branches, so all are vectorized.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAIRS = 16
 
 
 def _extreme(name, sign, plain):
-    """Return a function of two numbers, neither of them NaN, that becomes a vector instruction within a loop."""
+    """Return a function of two numbers that are not NaN, which becomes a vector instruction within a loop."""
 
     def either(_typing, a, b):
         def codegen(_context, builder, _signature, args):
@@ -75,7 +75,7 @@ def double_total(values, start, size, pairs):
 
 @jit
 def add(total, low, at, values, start, size):
-    """Add ``values[start:start + size]`` to ``total[at:at + size]``; what rounding takes away to `low`, if not None."""
+    """Add ``values[start:start + size]`` to ``total[at:at + size]``; add rounding errors to `low`, if not None."""
     if low is None:
         for j in range(size):
             total[np.uintp(at + j)] += values[np.uintp(start + j)]
@@ -91,7 +91,7 @@ def add(total, low, at, values, start, size):
 
 @jit
 def is_clean(raw, start, size, mask):
-    """Return whether a run of the block passes the test of bounds and fills everywhere."""
+    """Return whether every element of a run of the block passes the test of bounds and fills."""
     bad = False
     for j in range(size):
         v = raw[np.uintp(start + j)]
@@ -112,7 +112,7 @@ def load_total(raw, start, size, values, at):
 
 @jit
 def load_masked(raw, start, size, mask, values, gone):
-    """Convert a run of the block, 0 where an element does not count; mark those, and count them and the infinities."""
+    """Convert a run of the block, with 0 for elements that do not count; mark and count these, and count infinities."""
     bad = 0
     infinite = 0
     for j in range(size):
@@ -146,7 +146,7 @@ def _extremes(raw, start, size, gone, masked, least, most):
         for j in range(size):
             v = raw[np.uintp(start + j)]
             keep = gone[j] == 0
-            # Named first: as arguments they would become branches.
+            # Assigned first: as arguments they would become branches.
             below = v if keep else low
             above = v if keep else high
             least = _lesser(least, below)
@@ -163,7 +163,7 @@ def _extremes(raw, start, size, gone, masked, least, most):
 def _squares(values, weight, gone, masked, size, mean):
     """Return the sum of squared distances from the mean of a tile, each times its weight."""
     s = 0.0
-    if weight is not None:  # what does not count has no weight
+    if weight is not None:  # elements that do not count have no weight
         for j in range(size):
             d = values[j] - mean
             s += weight[j] * (d * d)
@@ -189,38 +189,38 @@ def pass_tiles(
     raw : 1-D contiguous array
         The block, of shape ``shape`` in C order.
     shape : 4 int
-        An outer axis, whatever is between, the axis of the rows within a tile, and the length of a row.
+        An outer axis, all axes in between, the axis of the rows within a tile, and the length of a row.
     tile : 3 int
-        Rows of a tile, elements of a row in it (less than a row only if it has one row), and how many tiles are worked
-        off for all steps of the outer axis, so that the sums along it stay in the cache.
-    mask : tuple of smallest and largest value that counts, two fills, and whether bounds or fills exclude any number
+        Rows of a tile, elements of a row in it (less than a row only if it has one row), and how many tiles are
+        processed for all steps of the outer axis, so that the sums along it stay in the cache.
+    mask : tuple of smallest and largest valid value, two fills, and whether bounds or fills exclude any number
     weights : float64[m] or None
     places : int64[rows, 2]
-        Where the weights of a row begin, and 1 where they follow each other, 0 where the row has one.
+        Start of a row's weights, and their step: 1 if they are consecutive, 0 if the row has a single weight.
     ones : bool
         Sum the weights instead of the weighted values.
     total : int64[t] or float64[t]
-        All sums, to be added to.
+        All sums, updated in place.
     low : float64[t] or None
         Low parts.
     gone : int64[t]
-        How many elements do not count in each sum, to be added to.
+        Number of elements that do not count in each sum, updated in place.
     columns : int64[k, 4]
-        For each axis but the last that is summed along: the rows between its steps, those between the steps of what is
-        outside of it, the place of its sums in `total`, and whether it is the axis of the rows within a tile.
+        For each summed axis except the last: the rows from one of its steps to the next, those from one step of the
+        axes outside it to the next, the position of its sums in `total`, whether it is the axis of rows in a tile.
     rows : int
-        Place of the sums along the last axis in `total`, -1 for none.
+        Position of the sums along the last axis in `total`, -1 for none.
     least, most : numbers of the type of `raw`
-        The largest and smallest that count, to begin with.
+        Initial values: the largest and the smallest valid value.
     moments : float64[tiles, 3]
-        Weight, mean, and sum of squared distances from it of each tile; to be written.  Without tiles, none are taken.
+        Written: weight, mean, and sum of squared distances from it of each tile. Empty: none are computed.
 
     Returns
     -------
     missing, infinite : int
-        Elements that do not count, and those of them that are infinite.
+        Number of elements that do not count, and of those that are infinite.
     least, most : numbers of the type of `raw`
-        Extremes of those that count, where moments are taken.
+        Extremes of those that count, if moments are computed.
     """
     outer, between, height, width = shape
     tall, wide, run = tile
@@ -244,7 +244,7 @@ def pass_tiles(
                 row += (step * between + q // (n_wide * n_tall)) * height
                 start = row * width + column
                 bad, inf = 0, 0
-                # A tile next to one where something is missing is likely to be alike.
+                # A tile next to one with missing values is likely to have some, too.
                 if not suspect and mask[4]:
                     suspect = not is_clean(raw, start, n, mask)
                 s = total.dtype.type(0)
@@ -310,11 +310,11 @@ def pass_blocks(
     raw, count, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, moments, missing, infinite,
     least, most,
 ):  # fmt: skip
-    """Sum so many blocks of one shape, one after another in memory, each along single axes.
+    """Sum `count` blocks of one shape, consecutive in memory, each along single axes.
 
-    Parameters are those of `pass_tiles`; what these say of a block, arrays have for one block after another, also
-    `missing`, `infinite`, `least` and `most`, which are to be written, the last two over what they are to begin with.
-    Where rows have weights, `places` has all rows of all blocks.
+    Parameters are those of `pass_tiles`, as arrays with the values of one block after another.  `missing`, `infinite`,
+    `least` and `most` are also such arrays and are written, the last two over their initial values.  If rows have
+    weights, `places` has all rows of all blocks.
     """
     size, sums, tiles = raw.size // count, total.size // count, moments.shape[0] // count
     height = places.shape[0] // count
