@@ -1,7 +1,7 @@
-"""Bytes of local files: what may be opened, what was opened, and the gate before every value of an untrusted file.
+"""Access to files and objects: which files may be opened, the open files, and the gate that guards untrusted files.
 
-`files` opens regular files and nothing else, `handles` keeps some of them open, `gate` admits one dataset of one open
-file at a time.  Nothing here knows a format.
+`files` opens only regular files, `handles` keeps some of them open, and `gate` admits one dataset of one open file at a
+time. None of these modules knows a file format.
 """
 
 from __future__ import annotations

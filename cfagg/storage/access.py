@@ -1,8 +1,8 @@
-"""Which files an aggregation may read: a policy for references that come from an untrusted file.
+"""The policy for references that come from an untrusted file: which files an aggregation may read.
 
-A partition may be the aggregation file itself, or a file at or below the aggregation file's own directory after
-symbolic links and ``..`` are resolved.  Anything else needs ``allow=[prefix, …]``, matched on whole path components.
-Of a file behind a URL the same holds for URLs, and it never reads files of this machine.
+A partition may be in the aggregation file itself, or in a file at or below the directory of the aggregation file after
+symbolic links and ``..`` are resolved.  Anything else needs ``allow=[prefix, …]``, which is matched by whole path
+components.  The same rules apply to the URLs of a remote aggregation file, which never reads local files.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cfagg.storage.urls import Options, Url, absolute, covers, flaw, is_url
 
 __all__ = ["Access", "FileStates", "NamedAccess"]
 
-#: Longest reference looked at: the longest path that Linux takes.
+#: Longest reference that is considered: the longest path that Linux accepts.
 _LONGEST = 4096
 
-#: Directories whose resolved paths are remembered.
+#: Number of directories whose resolved paths are cached.
 _DIRECTORIES = 1024
 
 _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+._-]*://|file:)", re.IGNORECASE)
@@ -37,8 +37,8 @@ _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+._-]*://|file:)", re.IGNORECASE)
 class Access:
     """The files that the aggregation in one file, the parent, may read.
 
-    `allow` are further directories, or single files; relative ones start at the working directory.  ``"/"`` allows
-    everything, an empty one is refused.
+    `allow` lists further directories or single files.  Relative ones are resolved against the working directory.
+    ``"/"`` allows everything; an empty string is refused.
 
     >>> access = Access("/data/temperature.nca", allow=["/archive/model"])
     >>> access.resolve("parts/jan.nc"), access.resolve("/archive/model/feb.nc")
@@ -53,7 +53,7 @@ class Access:
         if not all(prefixes):
             raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
         object.__setattr__(self, "parent", absolute(os.fspath(parent)))
-        # Made absolute here, so that a worker process with another working directory allows the same.
+        # Made absolute here, so that a worker process with another working directory allows the same files.
         object.__setattr__(self, "allow", tuple(map(absolute, prefixes)))
 
     @cached_property
@@ -62,7 +62,7 @@ class Access:
 
     @cached_property
     def is_linked(self) -> bool:
-        """Whether the aggregation file's own directory is another than that of the name it was opened by."""
+        """Whether the path by which the aggregation file was opened has another directory than the real path."""
         return os.path.dirname(self._real_parent) != os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
 
     @cached_property
@@ -76,17 +76,17 @@ class Access:
         return Access(parent, self.allow)
 
     def resolve(self, reference: str | None) -> str:
-        """Return the absolute path, links resolved, that a reference means (`None`: the file); nothing is opened."""
+        """Return the absolute path of a reference with links resolved (`None`: the file itself); nothing is opened."""
         if reference is None:
             return self.parent if isinstance(self.parent, Url) else self._real_parent
         self._check_text(reference)
         if isinstance(self.parent, Url) or is_url(reference):
             return self._url(reference)
-        # Python joins an absolute reference to itself.
+        # `os.path.join` returns an absolute reference unchanged.
         joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
         try:
             real = self._real(joined)
-            # Where there is none beside the link, it is looked for beside the file that the link leads to.
+            # If the file is not beside the link, look for it beside the target of the link.
             if self.is_linked and not os.path.lexists(real):
                 beside = self._real(os.path.join(os.path.dirname(self._real_parent), reference))  # noqa: PTH118, PTH120
                 real = beside if os.path.lexists(beside) else real
@@ -96,7 +96,7 @@ class Access:
         return real
 
     def remedy(self, reference: str) -> str | None:
-        """Return the prefix in ``allow=`` that would admit a reference, `None` where none does."""
+        """Return the prefix in ``allow=`` that would admit a reference, or `None` if there is none."""
         if is_url(reference):
             return None if flaw(reference) else reference.rpartition("/")[0]
         if isinstance(self.parent, Url):
@@ -107,7 +107,7 @@ class Access:
             return None
 
     def _url(self, reference: str) -> Url:
-        """Return the URL that a reference means: below that of the aggregation file, or below one that is allowed."""
+        """Return the URL of a reference: below that of the aggregation file, or below one that is allowed."""
         from urllib.parse import quote
 
         if not is_url(reference):
@@ -116,7 +116,7 @@ class Access:
                     f"{self.parent} refers to {reference!r}, a path of this machine: a file on another machine never "
                     "reads files here"
                 )
-            # A name in a reference is written as it is, one in a URL of a web server percent-encoded.
+            # References are not percent-encoded, but URLs of web servers are.
             web = self.parent.lower().startswith("http")
             scheme, _, home = self.parent.rpartition("/")[0].partition("://")
             below = posixpath.normpath(f"{home}/{quote(reference) if web else reference}")
@@ -128,11 +128,11 @@ class Access:
 
     @property
     def _others(self) -> Options:
-        """With what URLs are read that the user allows: no options of the parent are sent there."""
+        """The options for URLs that the user allows; no options of the parent are sent there."""
         return Options({}, tuple(a for a in self.allow if is_url(a)), guarded=isinstance(self.parent, Url))
 
     def judge(self, real: str, reference: str | None = None) -> None:
-        """Refuse a file, without symbolic links and perhaps open already, outside the places that may be read."""
+        """Refuse a file (its real path; it may already be open) outside the places that may be read."""
         if not real.startswith("/") and is_url(real):
             if found := flaw(real):
                 raise AccessError(
@@ -157,11 +157,11 @@ class Access:
             )
 
     def is_within(self, directory: str) -> bool:
-        """Return whether all files of a directory, whose path has no links, may be read."""
+        """Return whether all files in a directory, given by its real path, may be read."""
         return any(directory == root or directory.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots)
 
     def _real(self, path: str) -> str:
-        """Return a path with all links resolved; directories, which many references share, are resolved once."""
+        """Return a path with all links resolved; resolved directories are cached, since many references share them."""
         directory, name = os.path.split(path)
         if name in ("", ".", ".."):
             return os.path.realpath(path)
@@ -184,7 +184,7 @@ class Access:
         return {}
 
     def _check_text(self, reference: str) -> None:
-        """Refuse what is not a path at all."""
+        """Refuse text that cannot be a path."""
         shown = repr(reference if len(reference) <= 200 else reference[:200] + "…")
         if not reference:
             raise AccessError(f"{self.parent} has an empty reference; leave it out to mean the file itself")
@@ -206,7 +206,7 @@ class Access:
 
 
 class FileStates:
-    """In which state each of many files was, 16 bytes a file: digests of names, and of sizes, times and inodes.
+    """The states of many files in 16 bytes each: digests of their names, and of their sizes, times and inodes.
 
     >>> states = FileStates([("/a.nc", 8, 1_000, 7), ("/b.nc", 9, 2_000, 8)])
     >>> states.is_changed("/a.nc", 8, 1_000, 7), states.is_changed("/a.nc", 8, 1_001, 7)
@@ -223,7 +223,7 @@ class FileStates:
         self._names, self._states = found[order].T.copy()
 
     def is_changed(self, name: str, size: int, modified: int, inode: int) -> bool:
-        """Return whether a file is known to have been in another state; of others nothing is known."""
+        """Return whether a file is known to have changed; always false for unknown files."""
         i = int(np.searchsorted(self._names, np.uint64(own := _digest(name))))
         if i == self._names.size or int(self._names[i]) != own:
             return False
@@ -235,10 +235,10 @@ def _digest(text: str) -> int:
 
 
 class NamedAccess(Access):
-    """The policy for an aggregation in memory of files that the user named: exactly these, and what `allow` lists.
+    """The policy for an in-memory aggregation of files that the user named: exactly these, and those in `allow`.
 
-    Its references are those names, which nobody else has written; what a file leads to beyond itself is judged as of
-    any aggregation. `parent` is only what messages call all of them, and `states` is how each was when it was scanned.
+    Its references are names that the user gave, and are trusted; references within those files are judged as for any
+    aggregation. `parent` is only the name used in messages, and `states` are those of the files when they were scanned.
     """
 
     states: FileStates
@@ -261,11 +261,11 @@ class NamedAccess(Access):
 
     @cached_property
     def is_linked(self) -> bool:
-        """Whether names mean other files beside it, which they never do."""
+        """Whether names are also resolved beside the target of a link, which is never the case here."""
         return False
 
     def resolve(self, reference: str | None) -> str:
-        """Return the path or URL of a file that the user named; all of them together are no file."""
+        """Return the path or URL of a file that the user named; `None`, which refers to no file, gives the parent."""
         if reference is None:
             return self.parent
         if isinstance(reference, Url) or is_url(reference):
@@ -276,16 +276,16 @@ class NamedAccess(Access):
         return Url(reference, self.parent.options if isinstance(self.parent, Url) else self._others)
 
     def judge(self, real: str, reference: str | None = None) -> None:
-        """Refuse a file that is neither the one that the user named nor allowed."""
+        """Refuse a file that the user neither named nor allowed."""
         if reference is not None and real == (reference if is_url(reference) else self._real(reference)):
             return
         super().judge(real, reference)
 
 
 class GrownAccess(NamedAccess):
-    """The policy for an aggregation to which the user added files: those that were in it are references of its file.
+    """The policy for an aggregation to which the user added files; those it had before are references of its own file.
 
-    An index beside the file tells of them, which somebody else may have written.
+    The earlier references come from an index beside the file, which somebody else may have written.
     """
 
     file: Access
@@ -300,11 +300,11 @@ class GrownAccess(NamedAccess):
         return {**super().__getstate__(), "file": self.file, "recorded": self.recorded}
 
     def resolve(self, reference: str | None) -> str:
-        """Return the path or URL of a file, as the one that refers to it may read it unless the user named it."""
+        """Return the path or URL of a file that the user named, or that the aggregation file may read."""
         return self.file.resolve(reference) if reference in self.recorded else super().resolve(reference)
 
     def judge(self, real: str, reference: str | None = None) -> None:
-        """Refuse a file that is neither the one that the user named nor allowed."""
+        """Refuse a file that the user neither named nor allowed."""
         if reference in self.recorded:
             self.file.judge(real, reference)
         else:

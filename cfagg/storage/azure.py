@@ -1,4 +1,4 @@
-"""Azure: what signatures may be sent to, and blobs for forked processes, in which obstore does not work.
+"""Azure: which servers may receive signatures, and reading blobs in forked processes, in which obstore does not work.
 
 Source: "Authorize with Shared Key" in the REST API of Azure Storage.
 """
@@ -31,20 +31,20 @@ _SIGNED = (
 )  # fmt: skip
 
 
-#: Servers of Azure itself, of all its clouds.
+#: The servers of Azure itself, in all its clouds.
 _OWN = re.compile(
     r"https://[a-z0-9.-]+\.(core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net|storage\.azure\.net"
     r"|fabric\.microsoft\.com)(:443)?(/.*)?",
     re.IGNORECASE,
 )
 
-#: Where the environment may have a token for the query, and the server.
+#: Environment variables that may contain a SAS token, and the server.
 _TOKEN = ("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN")
 _SERVER = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 
 def check_server(path: str, options: Mapping[str, Any]) -> None:
-    """Refuse to send a token in the query to a server that may lead elsewhere: obstore tells it the next server."""
+    """Refuse to send a SAS token to a server outside Azure: obstore would pass it on if that server redirects."""
     endpoint = options.get("endpoint") or _from(_SERVER)
     token = options.get("sas_key") or (not options.get("account_key") and _from(_TOKEN))
     if token and endpoint is not None and not _OWN.fullmatch(str(endpoint)):
@@ -78,7 +78,7 @@ class _SharedKey:
 
 
 def azure_source(container: str, prefix: str, options: Mapping[str, Any]) -> HttpSource | None:
-    """Return the reader of a container, `None` where it needs credentials other than a shared key."""
+    """Return the reader of a container, or `None` if it needs credentials other than a shared key."""
     account = options.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
     key = options.get("account_key") or os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
     others = {"client_id", "client_secret", "credentials", "sas_key", "tenant_id", "use_emulator"} & set(options)

@@ -1,6 +1,6 @@
-"""What a request sends: bytes in memory, or a file of this machine that is read as it goes out.
+"""Bodies of requests: bytes in memory, or a local file that is read as it is sent.
 
-A file is not mapped into memory: one that is cut short meanwhile would end the process.
+A file is not memory-mapped, because truncating it meanwhile would then kill the process.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from cfagg.errors import TargetError
 
 __all__ = ["Body", "bytes_of", "pieces", "sha256"]
 
-#: Bytes that are in memory at once of what is read from a file.
+#: Number of bytes of a file that are in memory at once.
 _AT_ONCE = 1 << 22
 
 
 class Body(Protocol):
-    """Bytes that are sent, by pieces."""
+    """Bytes to be sent, piece by piece."""
 
     @property
     def nbytes(self) -> int:
-        """Return how many there are."""
+        """Return the number of bytes."""
 
     def __getitem__(self, piece: slice, /) -> memoryview:
-        """Return some of them."""
+        """Return a slice of the bytes."""
 
 
 class _File:
-    """The bytes of a file; `TargetError` once it is not as it was."""
+    """The bytes of a file; `TargetError` is raised once the file has changed."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path, self._descriptor = path, descriptor
@@ -49,7 +49,7 @@ class _File:
         return memoryview(found)
 
     def check(self) -> None:
-        """Refuse a file that was written meanwhile, of which parts of before and after would be mixed."""
+        """Refuse a file that was written meanwhile, which would mix old and new parts."""
         state = os.fstat(self._descriptor)
         if (state.st_size, state.st_mtime_ns) != (self.nbytes, self._written):
             raise TargetError(
@@ -60,7 +60,7 @@ class _File:
 
 @contextmanager
 def bytes_of(data: Any) -> Iterator[Body]:
-    """Give what is sent: a file by its path, or bytes."""
+    """Give the body to send: a file given by its path, or bytes."""
     if not isinstance(data, Path):
         found = memoryview(data)
         yield found.cast("B") if found.nbytes else memoryview(b"")
@@ -70,13 +70,13 @@ def bytes_of(data: Any) -> Iterator[Body]:
 
 
 def pieces(body: Body) -> Iterator[tuple[int, memoryview]]:
-    """Yield a body by pieces, and where each begins."""
+    """Yield the pieces of a body, each with its offset."""
     for begin in range(0, body.nbytes, _AT_ONCE):
         yield begin, body[begin : begin + _AT_ONCE]
 
 
 def sha256(body: Body) -> str:
-    """Return the digest of a body in hexadecimal."""
+    """Return the SHA-256 digest of a body in hexadecimal."""
     if isinstance(body, memoryview):
         return hashlib.sha256(body).hexdigest()
     made = hashlib.sha256()

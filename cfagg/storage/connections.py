@@ -1,6 +1,6 @@
-"""Connections to web servers that are kept for the next request, and a deadline for everything that is received.
+"""Persistent connections to web servers, and a deadline for everything that is received.
 
-No threads and no locks, so that forked data loaders work: a child leaves its parent's connections alone.
+There are no threads and no locks, so that forked data loaders work: a child does not touch its parent's connections.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ __all__ = ["Connection", "Connections", "Server"]
 #: Scheme, host with port, and whether connections are guarded.
 Server = tuple[str, str, bool]
 
-#: Idle connections kept for one server.
+#: Maximum number of idle connections to one server.
 _IDLE = 32
 
-#: Addresses of version 6 that stand for those of version 4 (RFC 6052).
+#: IPv6 prefixes that embed IPv4 addresses (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
-#: Bytes of a body for which the server may take as long as it may be silent.
+#: Number of bytes of a body for which the server may take as long as it may be silent.
 _SENT_AT_ONCE = 1 << 18
 
-#: What is sent: the target of a request, and a header.
+#: Characters allowed in the target of a request, and in a header.
 _TARGET = re.compile(r"[\x21-\x7e]++")
 _SENT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]++: [\t\x20-\x7e]*+")
 
 
 class _Incoming(io.RawIOBase):
-    """What a socket receives; each wait ends when the server was silent too long or the deadline has come."""
+    """The receiving side of a socket; a wait ends when the server was silent too long or the deadline has passed."""
 
     def __init__(self, connected: socket.socket, silence: float) -> None:
         self._socket, self._silence = connected, silence
         self.deadline = float("inf")
-        #: Whether nothing is waited for, and whether the server has ended the connection.
+        #: Whether reads do not block, and whether the server has closed the connection.
         self.idle = self.over = False
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Return how many bytes came; `None` where none has come and none is waited for."""
+        """Return the number of bytes received, or `None` if there are none yet and reads do not block."""
         if self.idle:
             self.wait(0.0)
             try:
@@ -77,19 +77,19 @@ class _Incoming(io.RawIOBase):
         try:
             return self._socket.recv_into(buffer)
         except ssl.SSLEOFError:
-            # Anybody on the way can end a connection; only the server says in TLS that there is no more.
+            # Anyone on the path can close a connection; only TLS proves that the server itself ended the data.
             raise ConnectionResetError("the connection was cut before TLS ended") from None
 
     def wait(self, seconds: float) -> None:
-        """Set how long the socket may take, which is a system call."""
+        """Set the timeout of the socket, which is a system call."""
         if self._socket.gettimeout() != seconds:
             self._socket.settimeout(seconds)
 
 
 class Connection:
-    """One connection to one server, through a proxy where the environment says so.
+    """One connection to one server, through a proxy if the environment names one.
 
-    It is `guarded` where an untrusted file or a redirect led here: nothing is sent to an address of this network.
+    It is `guarded` if an untrusted file or a redirect led here: then nothing is sent to an address of this network.
     """
 
     def __init__(self, scheme: str, host: str, port: int | None, silence: float, guarded: bool = False) -> None:
@@ -99,20 +99,20 @@ class Connection:
         self._port = port or (443 if self._secure else 80)
         named = f"[{host}]" if ":" in host else host
         self._place = f"{named}:{self._port}"
-        #: As it stands in the URL: a proxy makes the header of the host of this, which is signed.
+        #: As written in the URL: a proxy derives the ``Host`` header from it, and that header is signed.
         self._authority = named if port is None else self._place
         self._proxy = _proxy(scheme, host)
-        #: Headers for the proxy, where requests name the whole URL as it wants it; of a tunnel none are sent through.
+        #: Headers for the proxy if requests contain the whole URL in its form; none of them are sent through a tunnel.
         self._to_proxy = self._proxy[2] if self._proxy is not None and not self._secure else None
         if self._proxy is not None:
-            # The proxy connects, to what it may.
+            # The proxy makes the connection, and decides which are allowed.
             self.guarded = False
         self._socket: Any = None
 
     def request(
         self, method: str, target: str, headers: Mapping[str, str], deadline: float, body: Body | None = None
     ) -> Response:
-        """Send a request and return the response, still to be read; `deadline` is by `monotonic`."""
+        """Send a request and return the response, its body still unread; `deadline` is a time of `monotonic`."""
         if self._to_proxy is not None:
             target, headers = f"http://{self._authority}{target}", {**headers, **self._to_proxy}
         asked = self._request(method, target, headers)
@@ -123,7 +123,7 @@ class Connection:
     def _request(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         if not _TARGET.fullmatch(target) or not all(map(_SENT.fullmatch, lines[1:-2])):
-            # It is not said which, for it may be a secret.
+            # The message does not name the header, because it may be a secret.
             raise SourceError(f"no request can be sent to {self.host}: its URL or a header has invalid characters")
         return "\r\n".join(lines).encode()
 
@@ -137,7 +137,7 @@ class Connection:
         return answer
 
     def _send(self, body: Body, deadline: float) -> bool:
-        """Send a body; `False` where the server takes no more of it, and may have said why."""
+        """Send a body; return `False` if the server stopped reading it and may have answered why."""
         for begin in range(0, body.nbytes, _SENT_AT_ONCE):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -178,7 +178,7 @@ class Connection:
         self._reader = io.BufferedReader(self._incoming, 1 << 16)
 
     def _tunnel(self, headers: Mapping[str, str], deadline: float) -> None:
-        """Let the proxy connect to the server."""
+        """Ask the proxy to connect to the server."""
         answer = self._asked(
             "CONNECT", self._request("CONNECT", self._place, {"host": self._place, **headers}), deadline
         )
@@ -186,12 +186,12 @@ class Connection:
             raise AnswerError(f"the proxy refuses to connect to {self._place}: status {answer.status}")
 
     def is_quiet(self) -> bool:
-        """Return whether it is open, and nothing has come that no request has asked for."""
+        """Return whether the connection is open and no unexpected data have arrived."""
         self._incoming.idle = True
         return not self._reader.peek(1) and not self._incoming.over
 
     def _check_address(self, address: str) -> None:
-        """Raise where a name led to an address of this machine or network; the user may allow the address itself."""
+        """Raise if a name resolved to an address of this machine or network; the user may allow the address itself."""
         found: Any = ipaddress.ip_address(address.partition("%")[0])
         found = getattr(found, "ipv4_mapped", None) or found
         if found in _TRANSLATED or (found.version == 6 and int(found) >> 32 == 0 and int(found) > 1):
@@ -204,14 +204,14 @@ class Connection:
             )
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
-    """Return host and port of the proxy that the environment names for a server, and the headers that it wants."""
+    """Return host and port of the proxy that the environment names for a server, and the headers it needs."""
     known = urllib.request.getproxies()
     if urllib.request.proxy_bypass(host) or _is_among(host, known.get("no", "")):
         return None
@@ -232,14 +232,14 @@ def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
 
 
 def _is_among(host: str, listed: str) -> bool:
-    """Return whether a host is an address in one of the networks that a list without proxies names.
+    """Return whether a host is an address in one of the networks listed in ``no_proxy``.
 
     >>> _is_among("10.1.2.3", "example.org, 10.0.0.0/8"), _is_among("a.org", "0.0.0.0/0")
     (True, False)
     """
     for each in listed.split(","):
         if "/" in each or ":" in each:
-            # What is no network, as a host with a port, says nothing about the others.
+            # An entry that is not a network, such as a host with a port, does not affect the others.
             with contextlib.suppress(ValueError):
                 if ipaddress.ip_address(host) in ipaddress.ip_network(each.strip(" []"), strict=False):
                     return True
@@ -248,27 +248,27 @@ def _is_among(host: str, listed: str) -> bool:
 
 @lru_cache(4)
 def _context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Return what TLS is spoken with: the certificates that the environment names, which take long to load."""
+    """Return the TLS context with the certificates that the environment names; cached, because they load slowly."""
     made = ssl.create_default_context()
     made.set_alpn_protocols(["http/1.1"])
     return made
 
 
 class Connections:
-    """Idle connections of one process, by server; any thread takes one and gives it back."""
+    """The idle connections of one process, by server; any thread may take one and give it back."""
 
     def __init__(self, silence: float) -> None:
         self.silence = silence
         self._process = os.getpid()
         self._idle: dict[Server, deque[Connection]] = {}
-        # Nobody closes a store, so that its connections are closed when it is dropped.
+        # Stores are never closed explicitly, so their connections are closed when they are garbage-collected.
         weakref.finalize(self, _close_all, self._idle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Connections, (self.silence,)
 
     def take(self, server: Server) -> Connection:
-        """Return a connection to a server: an idle one on which nothing came unasked, else a new one."""
+        """Return a connection to a server: an idle one without unexpected data, or else a new one."""
         idle = self._of(server)
         while idle:
             try:
@@ -292,7 +292,7 @@ class Connections:
             connection.close()
 
     def forget(self, server: Server) -> None:
-        """Close the idle connections to a server, which has closed one of them."""
+        """Close the idle connections to a server, which has just closed one of them."""
         idle = self._of(server)
         with contextlib.suppress(IndexError):  # another thread took the last one
             while idle:
@@ -300,7 +300,7 @@ class Connections:
 
     def _of(self, server: Server) -> deque[Connection]:
         if self._process != os.getpid():
-            # A child does not speak on the connections of its parent, which stay open there.
+            # A child does not use the connections of its parent, which remain open there.
             _close_all(self._idle)
             self._process = os.getpid()
         found = self._idle.get(server)

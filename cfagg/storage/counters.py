@@ -1,6 +1,6 @@
-"""Counters of what the readers did: files opened and bytes read.
+"""Counters of the work of the readers: files opened and bytes read.
 
-They exist so that a user, or a test, can see that a selection touched no more than it needed.
+They let a user, or a test, check that a selection read no more than it needed.
 
 Examples
 --------
@@ -20,7 +20,7 @@ __all__ = ["Counts", "add", "snapshot"]
 
 
 class Counts(NamedTuple):
-    """What was done so far in this process: files opened, and bytes of values (decoded ones where a library reads)."""
+    """Counts for this process: files opened, and bytes of values (decoded bytes if a library reads them)."""
 
     files: int = 0
     bytes: int = 0
@@ -34,7 +34,7 @@ _now = Counts()
 
 
 def add(files: int = 0, bytes: int = 0) -> None:  # noqa: A002
-    """Count files opened and bytes read."""
+    """Add to the counts of files opened and bytes read."""
     global _now  # noqa: PLW0603
     with _lock:
         _now = Counts(_now.files + files, _now.bytes + bytes)

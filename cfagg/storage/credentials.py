@@ -1,7 +1,7 @@
-"""Keys of object stores: those the user gives, else those that other tools find in the environment too.
+"""Keys of object stores: those that the user gives, or else those that other tools also find in the environment.
 
-They are asked for at each request, so that keys that expire are renewed, and never travel to other processes: a
-provider does, by its name.
+They are looked up for each request, so that expiring keys are renewed, and are never sent to other processes; only a
+provider is, by its name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cfagg.errors import AccessError
 
 __all__ = ["Credentials", "Provider", "from_environment", "setting"]
 
-#: Asked for each request; gives what is new where keys expire.
+#: Called for each request; returns new keys when the old ones expire.
 Provider = Callable[[], Mapping[str, str]]
 
 _NAMES = {
@@ -51,7 +51,7 @@ class Credentials:
 
 
 def from_environment() -> dict[str, str]:
-    """Return the keys that the environment has now: ``AWS_…``, then a profile, then what botocore finds; or none."""
+    """Return the keys in the environment now: ``AWS_…``, then a profile, then those that botocore finds; or none."""
     found = {name: os.environ[own.upper()] for name, own in _NAMES.items() if os.environ.get(own.upper())}
     if "access_key_id" in found and "secret_access_key" in found:
         return found
@@ -63,7 +63,7 @@ def from_environment() -> dict[str, str]:
 
 
 def setting(name: str) -> str | None:
-    """Return the ``region`` or ``endpoint_url`` that the environment or a profile gives, `None` where neither does."""
+    """Return the ``region`` or ``endpoint_url`` that the environment or a profile gives, or `None` if neither does."""
     ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
     if name == "endpoint_url" and ignored:
         return None
@@ -72,7 +72,7 @@ def setting(name: str) -> str | None:
 
 
 def _profile(*, needed: bool = True) -> dict[str, str]:
-    """Return the profile in use, of both files; one that AWS_PROFILE names has to be in either, if it is `needed`."""
+    """Return the profile in use, merged from both files; if `needed`, one named by AWS_PROFILE has to exist."""
     named = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     name = named or "default"
     shared = _sections(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").get(name)
@@ -103,17 +103,17 @@ def _parsed(path: str, _modified: int, _size: int) -> dict[str, dict[str, str]]:
     try:
         parser.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
-        # The parser's own message quotes the line, which may hold a key.
+        # The parser's own message quotes the line, which may contain a key.
         raise AccessError(f"{path} is not a valid file of profiles: correct it, or pass storage_options=") from None
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-#: What botocore found in one process: it renews keys that expire.
+#: The session of botocore in one process, which renews keys that expire.
 _found: tuple[int, str, Any] | None = None
 
 
 def _by_botocore() -> dict[str, str]:
-    """Return keys of roles, single sign-on, containers and machines, which botocore knows how to get."""
+    """Return keys for roles, single sign-on, containers and instances, which botocore obtains."""
     global _found  # noqa: PLW0603
     if find_spec("botocore") is None:
         return {}

@@ -1,7 +1,7 @@
-"""Few bytes of each of many files in one directory: opened, compared, read and closed without an object for each.
+"""Reading a few bytes of each of many files in one directory, without creating an object for each.
 
-A directory is opened once, and its path without symbolic links is that of what was opened.  Files are opened below it
-by their bare names and never through a link, so that whatever is read stands in that very directory.
+A directory is opened once, and its path without symbolic links is checked against the open directory.  Files are opened
+relative to it by their bare names and never through a link, so everything that is read is in that very directory.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Directory", "RemoteDirectory", "State"]
 #: Size, time of modification, time of change, and inode of a file.
 State = tuple[int, int, int, int]
 
-#: Only where the system tells what was opened.
+#: Only if the system reports the path of an open file.
 _CAN = sys.platform == "linux" and os.open in os.supports_dir_fd and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 
 
 class Directory:
-    """An open directory; `AccessError` is raised where it is not the one of this path, which has no links."""
+    """An open directory; `AccessError` is raised if it is not the one at this path, which contains no links."""
 
     def __init__(self, path: str) -> None:
         self._fd, self._taken = -1, 0
@@ -53,10 +53,10 @@ class Directory:
         doubt: Callable[[int, State], bool] = lambda _, __: False,
         into: Any = None,
     ) -> list[bytes] | None:
-        """Return ranges of bytes (length, offset) of a file; `None` where it is not in that state, or cut off.
+        """Return ranges of bytes (length, offset) of a file, or `None` if it is in another state or too short.
 
-        A file of that size in another state is read if `doubt`, which is given its descriptor and state, is true.  One
-        range may be read `into` a buffer of its length; what is returned is empty then.
+        A file of that size in another state is read if `doubt`, called with its descriptor and state, returns true.  A
+        single range may be read `into` a buffer of its length, in which case the returned list is empty.
         """
         data: list[bytes] = []
         try:
@@ -79,7 +79,7 @@ class Directory:
             return None
         finally:
             close_read(fd)
-        # Also not if it was written meanwhile.
+        # Nor if the file was written meanwhile.
         if (again.st_size, again.st_mtime_ns, again.st_ctime_ns) != now[:3]:
             return None
         taken = 0
@@ -91,7 +91,7 @@ class Directory:
         return data
 
     def close(self) -> None:
-        """Close the directory, and count what was read."""
+        """Close the directory, and count the bytes read."""
         fd, self._fd = self._fd, -1
         taken, self._taken = self._taken, 0
         if taken:
@@ -111,7 +111,7 @@ class Directory:
 
 
 class RemoteDirectory:
-    """The same on another machine: each range is a request, whose answer tells size and tag of the object."""
+    """The remote counterpart of `Directory`: each range is a request, whose response gives size and tag."""
 
     def __init__(self, url: Url) -> None:
         from cfagg.storage.places import source_of
@@ -125,7 +125,7 @@ class RemoteDirectory:
         wanted: Sequence[tuple[int, int]],
         into: Any = None,
     ) -> list[bytes] | None:
-        """Return ranges of bytes as `Directory` does; `state` is size and tag, without which nothing is proven."""
+        """Return ranges of bytes as `Directory` does; `state` is size and tag, and without a tag nothing is proven."""
         size, tag = state
         data: list[bytes] = []
         for length, offset in wanted:
@@ -134,7 +134,7 @@ class RemoteDirectory:
             try:
                 found = self._source.part(name, offset, length)
             except CfaggError:
-                return None  # the general way says what is wrong
+                return None  # the regular reader reports the problem
             if found is None or (found.size, found.tag) != (size, tag) or len(found.body) != length:
                 return None
             data.append(found.body)
@@ -145,4 +145,4 @@ class RemoteDirectory:
         return []
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""

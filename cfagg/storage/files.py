@@ -1,4 +1,4 @@
-"""Opening local files: only regular ones, each once, and known by what was opened rather than by its name."""
+"""Opening local files: only regular ones, each once, and identified by the open file rather than by its name."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = [
     "relieve",
 ]
 
-#: Never waits for the other end of a FIFO, never takes a terminal, is not inherited by programs that are started.
+#: Never blocks on a FIFO, never takes a controlling terminal, and is not inherited by programs that are started.
 FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
-#: On Linux an open file has a name of its own, under which libraries open the same file again.
+#: On Linux an open file has a path under which libraries can open the same file again.
 _HAS_PROC = sys.platform == "linux" and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 
 
 class FileKey(NamedTuple):
-    """What tells one state of a file from another: cached facts are valid as long as it does not change."""
+    """The identity of one state of a file: cached information is valid as long as it does not change."""
 
     path: str
     device: int
@@ -51,12 +51,12 @@ class FileKey(NamedTuple):
     changed: int
 
     def is_same_content(self, other: FileKey) -> bool:
-        """Return whether both are the same file, written last at the same time: renaming or linking it is no change."""
+        """Return whether both are the same file, last written at the same time; renaming or linking does not matter."""
         return self[1:5] == other[1:5]
 
 
 class Context(NamedTuple):
-    """For whom a file is opened: which errors are raised, what they begin with (`where`), and the `remedy`."""
+    """The purpose of opening a file: which errors are raised, how they begin (`where`), and the `remedy`."""
 
     where: str = ""
     missing: type[CfaggError] = FragmentNotFoundError
@@ -64,15 +64,15 @@ class Context(NamedTuple):
     remedy: str = "restore the file, correct the reference, or pass missing='fill' to read missing values there"
 
     def said(self, text: str) -> str:
-        """Return `text` behind the place it is about."""
+        """Return `text` prefixed with the place it is about."""
         return f"{self.where}: {text}" if self.where else text
 
     def damage(self, text: str) -> CfaggError:
-        """Return the error about a file that is there and cannot be read."""
+        """Return the error about a file that exists but cannot be read."""
         return self.broken(self.said(text))
 
     def absence(self, text: str) -> CfaggError:
-        """Return the error about something that is not there."""
+        """Return the error about something that is missing."""
         return self.missing(self.said(text))
 
 
@@ -89,7 +89,7 @@ _KINDS = (
 
 
 class Handle:
-    """One open regular file, closed when nobody refers to it any more; `real` is its path without symbolic links."""
+    """One open regular file, closed when it is no longer referenced; `real` is its path without symbolic links."""
 
     __slots__ = ("__weakref__", "_fd", "key", "real")
 
@@ -112,20 +112,20 @@ class Handle:
 
     @property
     def data(self) -> Any:
-        """The bytes of a file that has no descriptor, by slices; `None` where it has one."""
+        """The bytes of a file without a descriptor, as a sliceable object, or `None` if there is a descriptor."""
         return None
 
     @property
     def library_path(self) -> str:
-        """A name by which a library opens the very file that is open here; elsewhere than on Linux just its path."""
+        """A path by which a library opens this very file; on systems other than Linux just its path."""
         return f"/proc/self/fd/{self.fd}" if _HAS_PROC else self.real
 
     def said(self, error: BaseException) -> str:
-        """Return what a library says that opened `library_path`, by the name that the user gave."""
+        """Return the message of a library that opened `library_path`, with the name that the user gave."""
         return str(error).replace(f"/proc/self/fd/{self._fd}", self.key.path) if _HAS_PROC else str(error)
 
     def failed(self, error: BaseException) -> str:
-        """Return why a library could not open `library_path`, behind the name of the file: locks, or else damage."""
+        """Return why a library could not open `library_path`, with the name of the file: a lock, or else damage."""
         trouble = lock_trouble(self.fd)
         if trouble is not None:
             return f"{self.key.path} cannot be opened: {trouble}"
@@ -136,20 +136,20 @@ class Handle:
         )
 
     def is_unchanged(self) -> bool:
-        """Return whether `library_path` leads to this file, and it was not written since it was opened."""
+        """Return whether `library_path` still refers to this file, and it was not written since it was opened."""
         found = os.fstat(self.fd) if _HAS_PROC else os.stat(self.real, follow_symlinks=False)  # noqa: PTH116
         return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) == self.key[1:5]
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
-        """Return up to `size` bytes at `offset`, fewer where the file ends; they are not counted as values."""
+        """Return up to `size` bytes at `offset`, fewer at the end of the file; they are not counted as values."""
         try:
             return os.pread(self.fd, size, offset)
         except OSError as error:
             raise _unreadable(self.key, context, error) from error
 
     def exactly(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
-        """Return `size` bytes at `offset`; ``context.broken`` is raised where the file ends before."""
-        # Not even asked for: a damaged length could be more than the memory holds.
+        """Return `size` bytes at `offset`; ``context.broken`` is raised if the file ends before that."""
+        # Do not even try to read: a damaged length could exceed the memory.
         if offset + size > self.key.size:
             raise _truncated(self.key, context, offset + size)
         data = b""
@@ -162,7 +162,7 @@ class Handle:
         return data
 
     def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
-        """Fill `buffer` with the bytes at `offset`; ``context.broken`` is raised where the file ends before."""
+        """Fill `buffer` with the bytes at `offset`; ``context.broken`` is raised if the file ends before that."""
         left = memoryview(buffer)
         fd = self.fd
         while left.nbytes:
@@ -177,7 +177,7 @@ class Handle:
         counters.add(bytes=buffer.nbytes)
 
     def close(self) -> None:
-        """Close the file; what was admitted of it is not any more."""
+        """Close the file; its datasets are then no longer admitted."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             close_read(fd)
@@ -189,7 +189,7 @@ class Handle:
         self.close()
 
     def __del__(self) -> None:
-        # While the interpreter ends there may be nothing left to close it with; the system does it.
+        # During interpreter shutdown there may be nothing left to close it with; the system then closes it.
         if self._fd >= 0 and os is not None:
             close_read(self._fd)
             self._fd = -1
@@ -198,17 +198,17 @@ class Handle:
         return f"<Handle of {self.key.path!r}{'' if self.is_open else ', closed'}>"
 
 
-#: Numbers of borrowed files.
+#: Serial numbers of borrowed files.
 _borrowed = itertools.count()
 
 
 class Borrowed(Handle):
-    """A file that a library has open already; without `data`, datasets of it are admitted, but none is read here."""
+    """A file that a library already has open; without `data` its datasets can be admitted, but not read here."""
 
     __slots__ = ("_data", "_lent")
 
     def __init__(self, name: str, data: Any = None) -> None:
-        # Its own number in place of an inode: what is remembered of one is never taken for another of this name.
+        # A serial number replaces the inode, so that cached information never applies to another file of this name.
         super().__init__(-1, FileKey(name, -1, next(_borrowed), 0 if data is None else len(data), 0, 0), name)
         self._lent, self._data = True, data
 
@@ -219,7 +219,7 @@ class Borrowed(Handle):
 
     @property
     def data(self) -> Any:
-        """Its bytes, by slices."""
+        """The bytes, as a sliceable object."""
         return self._data
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
@@ -236,7 +236,7 @@ class Borrowed(Handle):
             buffer[...] = np.frombuffer(self.exactly(buffer.nbytes, offset, context), np.uint8)
 
     def close(self) -> None:
-        """Admit nothing of it any more; whoever opened the file closes it."""
+        """Admit nothing more of it; the code that opened the file closes it."""
         self._lent, self._data = False, None
 
 
@@ -249,7 +249,7 @@ def _truncated(key: FileKey, context: Context, end: int) -> CfaggError:
 
 
 def lock_trouble(fd: int) -> str | None:
-    """Return why the HDF5 library, which locks what it opens, cannot lock an open file; `None` where it can."""
+    """Return why the HDF5 library, which locks the files it opens, cannot lock an open file; or `None` if it can."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
@@ -265,17 +265,17 @@ def lock_trouble(fd: int) -> str | None:
     return None
 
 
-#: What gives back open files where the process has too many; each returns whether it closed any.
+#: Functions that close files when the process has too many open; each returns whether it closed any.
 _relief: list[Callable[[], bool]] = []
 
 
 def on_pressure(closes: Callable[[], bool]) -> None:
-    """Let `closes` be called where the process has too many open files; it returns whether it closed any."""
+    """Register a function to be called when the process has too many open files; it returns whether it closed any."""
     _relief.append(closes)
 
 
 def relieve() -> bool:
-    """Close files that are only kept open for later; return whether there were any."""
+    """Close files that are only kept open for reuse; return whether there were any."""
     closed = [closes() for closes in _relief]
     return any(closed)
 
@@ -283,7 +283,7 @@ def relieve() -> bool:
 def open_regular(path: str, context: Context = CONTEXT_SOURCE) -> Handle:
     """Open a regular file for reading; nothing that could block is opened.
 
-    ``context.missing`` is raised where there is none, ``context.broken`` where it is something else or unreadable.
+    ``context.missing`` is raised if there is none, ``context.broken`` if it is not a regular file or unreadable.
 
     >>> open_regular("/dev/null")
     Traceback (most recent call last):
@@ -305,7 +305,7 @@ def open_regular(path: str, context: Context = CONTEXT_SOURCE) -> Handle:
 
 
 def close_read(fd: int) -> None:
-    """Close a file that was only read: whatever the system answers, nothing is lost, and the file is closed."""
+    """Close a file that was only read; errors are ignored, because nothing is lost and the file is closed anyway."""
     try:  # noqa: SIM105  (a context manager costs more, and this is done for each chunk)
         os.close(fd)
     except OSError:
@@ -319,7 +319,7 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 
 def _open(path: str, context: Context) -> int:
-    """Return a file descriptor; where the process has too many, files that are only kept for later are closed."""
+    """Return a file descriptor; if the process has too many, files that are only kept for reuse are closed."""
     while True:
         try:
             return os.open(path, FLAGS)
@@ -333,15 +333,15 @@ def _open(path: str, context: Context) -> int:
                 look(path, context)
             if isinstance(error, OSError):
                 raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error
-            # A path with NUL bytes or unpaired surrogates raises ValueError.
+            # Paths with NUL bytes or unpaired surrogates raise ValueError.
             raise context.broken(context.said(f"{path!r} is not a file name: {error}")) from error
 
 
 def _real_path(fd: int, path: str, found: os.stat_result) -> str:
-    """Return the path of what was opened: by the system's word, else by resolving the name again."""
+    """Return the path of the open file: as the system reports it, or else by resolving the name again."""
     if _HAS_PROC:
         real = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
-        # A file that was removed after it was opened is shown so.
+        # Linux shows files that were removed after they were opened this way.
         return real.removesuffix(" (deleted)") if not found.st_nlink else real
     real = os.path.realpath(path)
     again = os.stat(real, follow_symlinks=False)  # noqa: PTH116
@@ -353,7 +353,7 @@ def _real_path(fd: int, path: str, found: os.stat_result) -> str:
 def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
     """Return the identity of a regular file, without opening it; errors are those of `open_regular`."""
     try:
-        # A path with NUL bytes or unpaired surrogates raises ValueError.
+        # Paths with NUL bytes or unpaired surrogates raise ValueError.
         found = os.stat(path)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError) as error:
         raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
@@ -367,7 +367,7 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
 
 
 def no_directory(name: str, what: str, remedy: str = "") -> SourceError:
-    """Return the error for a name that has to be a directory, `what` such as "a Zarr store", and is none."""
+    """Return the error for a name that must be a directory, `what` such as "a Zarr store", but is not one."""
     if name and not absent(name):
         try:
             os.stat(name)  # noqa: PTH116
@@ -382,7 +382,7 @@ def no_directory(name: str, what: str, remedy: str = "") -> SourceError:
 
 
 def absent(path: str) -> bool:
-    """Return whether there is no such file; one that is out of reach counts as there."""
+    """Return whether a file does not exist; one that cannot be reached counts as existing."""
     try:
         os.stat(path)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,8 @@
-"""The gate: no value of an untrusted file is read before exactly that dataset of exactly that open file was admitted.
+"""The gate: values of an untrusted file are read only after that dataset of that open file has been admitted.
 
-A format lists what a dataset refers to outside its file (external links on the way to it, external storage, virtual
-sources); the gate judges the list and parses nothing itself.  What is not known is refused.  What reads values takes
-the token that comes out of here.
+A format lists the references of a dataset to other files (external links on its path, external storage, virtual
+sources). The gate judges the list and parses nothing itself, and refuses a dataset whose references are unknown.
+Functions that read values take the token that `admit` returns.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = ["WHOLE", "Checked", "Reference", "admit"]
 
-#: The name under which a file as a whole is admitted to a library that reads all its metadata when it opens it.
+#: The name under which a file as a whole is admitted to a library that reads all its metadata when opening it.
 WHOLE = ""
 
 _KEY = object()
 
 
 class Reference(NamedTuple):
-    """One thing by which a dataset leads out of its file: what it is ("an external link"), and what it names."""
+    """One reference of a dataset to another file: its kind ("an external link"), and its target."""
 
     kind: str
     target: str
 
 
 class Checked:
-    """Proof that one dataset of one open file was admitted; only `admit` makes it."""
+    """Proof that one dataset of one open file was admitted; only `admit` creates it."""
 
     __slots__ = ("_handle", "dataset")
 
@@ -41,7 +41,7 @@ class Checked:
 
     @property
     def handle(self) -> Handle:
-        """The open file; an `AccessError` says that it was closed since."""
+        """The open file; `AccessError` is raised if it has been closed since."""
         if not self._handle.is_open:
             raise AccessError(f"{self._handle.key.path} was closed after it was checked; open it again")
         return self._handle
@@ -56,9 +56,9 @@ class Checked:
 def admit(
     handle: Handle, dataset: str, references: Sequence[Reference] | None, context: Context = CONTEXT_SOURCE
 ) -> Checked:
-    """Admit one dataset of an open file; `WHOLE` is what a library reads by itself when it opens the file.
+    """Admit one dataset of an open file; `WHOLE` is everything that a library reads by itself when opening the file.
 
-    An `AccessError` is raised where it refers to anything outside its file, or, with `None`, nobody knows.
+    An `AccessError` is raised if it refers to anything outside its file, or if its references are unknown (`None`).
 
     >>> import tempfile
     >>> from cfagg.storage.files import open_regular

@@ -1,7 +1,7 @@
-"""The one pool of open files that all readers use, so that a fragment is opened once.
+"""The single pool of open files that all readers use, so that each file is opened once.
 
-Own parsers read from a handle of the pool, and libraries open its `library_path`.  The pool only holds references: a
-handle that is dropped while a thread still reads from it is closed when that thread is done.
+cfagg's own parsers read from a handle of the pool, and libraries open its `library_path`.  The pool only holds
+references: a handle that is dropped while a thread still reads from it is closed when that thread is done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Handles", "handles", "share_of_open_files"]
 
 
 def share_of_open_files() -> int:
-    """Return how many files one pool keeps open: an eighth of what the process may open, 4 to 128."""
+    """Return how many files one pool keeps open: an eighth of the open-file limit of the process, from 4 to 128."""
     try:
         import resource
     except ImportError:  # not a POSIX system
@@ -28,9 +28,9 @@ def share_of_open_files() -> int:
 
 
 class Handles:
-    """Open files, by default a share of what the process may open; the least recently used is dropped first.
+    """Open files, by default as many as `share_of_open_files`; the least recently used is dropped first.
 
-    A child process inherits the descriptors and may go on with them: all reads are positioned.
+    A child process inherits the descriptors and can keep using them, because all reads are positioned.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -41,12 +41,12 @@ class Handles:
         on_pressure(self._halve)
 
     def _reset(self) -> None:
-        # The lock may have been held by a thread that the child does not have.
+        # The lock may have been held by a thread that does not exist in the child.
         self._lock = threading.Lock()
 
     @property
     def limit(self) -> int:
-        """How many are kept open."""
+        """Maximum number of files that are kept open."""
         if self._limit is None:
             self._limit = share_of_open_files()
         return self._limit
@@ -81,7 +81,7 @@ class Handles:
         return self._keep(path, open_regular(path, context))
 
     def of(self, key: FileKey, context: Context = CONTEXT_SOURCE) -> Handle:
-        """Return the file of which `key` was taken; ``context.broken`` says that it was written or replaced since."""
+        """Return the file whose key is `key`; ``context.broken`` is raised if it was written or replaced since."""
         handle = self._held.get(key.path)
         if handle is not None and handle.key.is_same_content(key):
             return self._used(key.path, handle)
@@ -94,7 +94,7 @@ class Handles:
         return self._keep(key.path, handle)
 
     def _remote(self, url: Url, handle: Handle | None, context: Context) -> Handle:
-        """Return a file on another machine as it is there now."""
+        """Return a remote file in its current state."""
         from cfagg.storage.remote_file import RemoteHandle, open_remote
 
         if isinstance(handle, RemoteHandle) and handle.is_fresh():
@@ -102,7 +102,7 @@ class Handles:
         return self._keep(url, open_remote(url, context))
 
     def lacks(self, path: str) -> bool:
-        """Return whether there is no such file; one that is out of reach counts as there."""
+        """Return whether a file does not exist; one that cannot be reached counts as existing."""
         if not isinstance(path, Url):
             return absent(path)
         try:
@@ -114,9 +114,9 @@ class Handles:
         return False
 
     def renew(self, url: Url, *, ahead: bool = False) -> Handle:
-        """Return a file on another machine, asked for anew: the user opens it now.
+        """Return a remote file in its current state, requested again because the user is opening it now.
 
-        Who asks `ahead` of the one who opens it has asked for both.
+        A request made `ahead` of the actual opening also serves that opening.
         """
         from cfagg.storage.remote_file import RemoteHandle, open_remote
 
@@ -129,12 +129,12 @@ class Handles:
         return self._keep(url, made)
 
     def apart(self, path: str) -> Handle:
-        """Return a handle of a file as it is now for one reader alone, who closes it."""
+        """Return a private handle of a file in its current state, for one reader that closes it."""
         if not isinstance(path, Url):
             return open_regular(path)
         from cfagg.storage.remote_file import RemoteHandle
 
-        # Each answer is compared with the state that was seen first, so that what was read may be kept.
+        # Every response is compared with the state that was seen first, so what was read may be cached.
         found = self._remote(path, self._held.get(path), CONTEXT_SOURCE)
         return found.another() if isinstance(found, RemoteHandle) else found
 
@@ -147,7 +147,7 @@ class Handles:
     def _keep(self, path: str, handle: Handle) -> Handle:
         limit = self.limit
         with self._lock:
-            # Closed after the lock is given back: what is dropped here is closed by its last reference.
+            # Closed after the lock is released: a dropped handle is closed by its last reference.
             dropped = [self._held.pop(path, None)]
             while len(self._held) >= limit:
                 dropped.append(self._held.popitem(last=False)[1])
@@ -156,18 +156,18 @@ class Handles:
         return handle
 
     def shrink(self, limit: int) -> bool:
-        """Drop files until at most `limit` are held; return whether there were more."""
+        """Drop files until at most `limit` are kept; return whether there were more."""
         with self._lock:
             dropped = [self._held.popitem(last=False)[1] for _ in range(len(self._held) - max(limit, 0))]
         return bool(dropped)
 
     def _halve(self) -> bool:
-        """Keep half as many from now on."""
+        """Halve the number of files that are kept from now on."""
         held = len(self._held)
         if held:
             self._limit = max(held // 2, 1)
         return self.shrink(held // 2)
 
 
-#: The files of this process.
+#: The open files of this process.
 handles = Handles()

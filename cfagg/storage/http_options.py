@@ -1,4 +1,4 @@
-"""Options of web servers: headers, times that they may take, and what their URLs consist of."""
+"""Options of web servers: headers, timeouts, and the parts of their URLs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cfagg.errors.redacting import redacted
 __all__ = ["Headers", "check_options", "common_options", "split_url"]
 
 _TIMEOUT, _DEADLINE = 60.0, 300.0
-#: Headers that hold no secret, and so are sent to other processes with a store.
+#: Headers that contain no secret, and are therefore sent to other processes along with a store.
 _OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 
 
 def split_url(url: str) -> SplitResult | None:
-    """Return the parts of a URL, `None` where it has no server or is written in a way that none can be called."""
+    """Return the parts of a URL, or `None` if it has no server or is malformed."""
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and parts.port != 0 and parts.netloc.isascii()
@@ -30,12 +30,12 @@ def split_url(url: str) -> SplitResult | None:
 
 @dataclass(frozen=True)
 class Headers:
-    """Headers for one store, or a function that returns them, pickled by its name; those that may be secret are not."""
+    """Headers for one store, or a function that returns them, pickled by name; only harmless headers are pickled."""
 
     given: Any = field(repr=False)
 
     def now(self) -> dict[str, str]:
-        """Return the headers of this moment, names in lower case."""
+        """Return the current headers, with names in lower case."""
         found = self.given() if callable(self.given) else self.given
         if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
             raise SourceError("headers that do not map names to one-line texts")
@@ -61,7 +61,7 @@ def _is_header(text: Any) -> bool:
 
 
 def check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse options that a store does not take."""
+    """Refuse options that a store does not support."""
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {sorted(known)}")

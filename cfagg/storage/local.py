@@ -1,4 +1,4 @@
-"""A store that is a directory of this machine; it is small, pickles, and serves many threads and forked processes."""
+"""A store in a local directory; it is small, can be pickled, and serves many threads and forked processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cfagg.storage.tree import open_file, prefixes, read_file
 
 __all__ = ["LocalSource"]
 
-#: Files that one local source keeps open.
+#: Maximum number of files that one local source keeps open.
 _OPEN = 64
 _CONTEXT = Context()
 
 
 class _File:
-    """An open file that is closed when nothing uses it any more."""
+    """An open file that is closed when it is no longer used."""
 
     __slots__ = ("identity", "number")
 
@@ -31,7 +31,7 @@ class _File:
         self.identity = self.now()
 
     def now(self) -> tuple[int, int, int]:
-        """Return inode, size and time of modification as they are."""
+        """Return the current inode, size and modification time."""
         status = os.fstat(self.number)
         return status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -41,10 +41,10 @@ class _File:
 
 
 class LocalSource:
-    """A store in a directory of this machine, links in which may lead to `allow`.
+    """A store in a local directory, whose links may lead to `allow`.
 
     Files stay open between reads and are read by position, so threads and forked processes do not disturb each other.
-    A file that is written while the store is open is an error when it is read again: where its parts were is known.
+    Reading a file again after it was written raises an error, because the positions of its parts are cached.
     """
 
     remote = False
@@ -72,7 +72,7 @@ class LocalSource:
         return f"{self.path}/{check_key(self.path, key)}"
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none."""
+        """Return all bytes under a key, or `None` if it does not exist."""
         where = self._where(key)
         found = read_file(self.path, where, MAX_OBJECT, self.allow, _CONTEXT)
         if found is None:
@@ -82,12 +82,12 @@ class LocalSource:
         return found[0]
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return `count` bytes from `start` on; fewer only where the file ends before."""
+        """Return `count` bytes from `start` on; fewer only if the file ends before that."""
         try:
             file = self._file(key)
             found = os.pread(file.number, count, start)
             if len(found) < count:
-                # The system may give less than asked for, at most some 2 GB at once.
+                # The system may return fewer bytes than requested, at most about 2 GB at once.
                 parts = [found]
                 missing = count - len(found)
                 while missing and parts[-1]:
@@ -105,9 +105,9 @@ class LocalSource:
         return [self.read_range(key, start, count) for start, count in ranges]
 
     def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
-        """Return the first `count` bytes of a file, or the last, and its size; `None` where there is none."""
+        """Return the first `count` bytes of a file, or the last, and its size; or `None` if it does not exist."""
         try:
-            # The file is held: another thread may forget it meanwhile, and what nobody holds is closed.
+            # Keep a reference: another thread may drop the file meanwhile, and unreferenced files are closed.
             file = self._file(key)
             size = os.fstat(file.number).st_size
         except CfaggError:
@@ -120,7 +120,7 @@ class LocalSource:
         return (self.read_range(key, size - count if last else 0, count) if count else b""), size
 
     def size(self, key: str) -> int | None:
-        """Return the number of bytes under a key, `None` where there are none."""
+        """Return the number of bytes under a key, or `None` if it does not exist."""
         try:
             return Path(self._where(key)).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
@@ -129,11 +129,11 @@ class LocalSource:
             raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
-        """Return the number of bytes of files below a folder, `None` where there are none."""
+        """Return the number of bytes of each file in a folder, or `None` for those that do not exist."""
         return [self.size(f"{folder}/{name}") for name in names]
 
     def _file(self, key: str) -> _File:
-        # Without a lock, which a fork could leave locked: at worst two threads open the same file.
+        # Without a lock, which a fork could leave locked; at worst two threads open the same file.
         files = self._files
         file = files.get(key)
         if file is None:

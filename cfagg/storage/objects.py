@@ -1,7 +1,7 @@
-"""Object stores: S3 by requests of our own, Google and Azure by obstore.
+"""Object stores: S3 by cfagg's own requests, Google and Azure by obstore.
 
-The threads of obstore do not outlive a fork, after which it would wait for ever: then the small reader reads the others
-too, where it knows the credentials, and all else is refused.
+The threads of obstore do not survive a fork, after which it would wait forever.  In a forked process the small reader
+also reads the other stores if it supports their credentials; everything else is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cfagg.storage.urls import OPEN
 
 __all__ = ["ObjectStore"]
 
-#: Options by kind of store, beside those of all.
+#: Options by kind of store, in addition to the common ones.
 _ALL = ("credentials", "deadline", "skip_signature", "timeout")
 _KNOWN = {
     "s3": ("access_key_id", "endpoint", "region", "request_payer", "secret_access_key", "session_token",
@@ -47,19 +47,19 @@ _KNOWN = {
            "use_emulator"),
 }  # fmt: skip
 
-#: Names that obstore refuses, or changes.
+#: Names that obstore refuses or changes.
 _ODD = re.compile(r"/\.{0,2}/|[\x00-\x1f\x7f]")
 
-#: Bytes that servers take by one request, and parts of which they take a larger object.
+#: Largest object that is written by one request, and maximum number and minimum size of the parts of a larger one.
 _AT_ONCE, _PARTS, _PART = 5000 << 20, 10_000, 5 << 20
 
-#: How long what a provider gives is used before it is asked again.
+#: How long the result of a provider is used before the provider is called again.
 _RENEWED = timedelta(minutes=1)
 
-#: Bytes of an error's text that are shown.
+#: Number of characters of an error message that are shown.
 _SHOWN = 300
 
-#: The process that obstore has threads in.
+#: The process in which obstore has threads.
 _process: int | None = None
 
 
@@ -103,7 +103,7 @@ class ObjectStore(RemoteSource):
 
     @property
     def server(self) -> str | None:
-        """The server, where that is not the usual one of its kind."""
+        """The server, if it is not the usual one of its kind."""
         found = self._options.get("endpoint") or (setting("endpoint_url") if self.scheme == "s3" else None)
         return None if found is None else str(found)
 
@@ -120,7 +120,7 @@ class ObjectStore(RemoteSource):
     # ---- reading
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none."""
+        """Return all bytes under a key, or `None` if it does not exist."""
         if (other := self._other) is not None:
             return other.read(key)
         found = self._get(key, None)
@@ -134,14 +134,14 @@ class ObjectStore(RemoteSource):
         return whole
 
     def part(self, key: str, start: int | None, count: int) -> Part | None:
-        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
+        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if it is missing."""
         if (other := self._other) is not None:
             return other.part(key, start, count)
         try:
-            # Azure has no ranges that count from the end.
+            # Azure has no suffix ranges.
             found = None if start is None else self._get(key, {"range": (start, start + count)})
         except FragmentReadError:
-            found = None  # so it is where the range begins beyond the end, as in an empty object
+            found = None  # as for a range that begins beyond the end, e.g. in an empty object
         if found is None:
             size = self._head(key)
             if size is None:
@@ -156,7 +156,7 @@ class ObjectStore(RemoteSource):
         return Part(body, int(found.meta["size"]), found.meta["e_tag"])
 
     def size(self, key: str) -> int | None:
-        """Return the number of bytes under a key, `None` where there are none."""
+        """Return the number of bytes under a key, or `None` if it does not exist."""
         if (other := self._other) is not None:
             return other.size(key)
         found = self._head(key)
@@ -202,7 +202,7 @@ class ObjectStore(RemoteSource):
             yield meta["path"][len(self._prefix) :], _state(meta)
 
     def check(self, keys: Iterable[str]) -> None:
-        """Refuse names that obstore neither writes nor removes, or takes for others, as ``a/`` for ``a``."""
+        """Refuse names that obstore cannot write or remove, or confuses with others, such as ``a/`` with ``a``."""
         for key in keys:
             if _ODD.search(f"/{self._prefix}{key}/"):
                 raise TargetError(
@@ -213,7 +213,7 @@ class ObjectStore(RemoteSource):
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
         """Write an object and return its tag.
 
-        With `create` only where the server finds none, with `match` only where it has this tag (`TargetExistsError`).
+        With `create` the object must not exist yet, with `match` it must have this tag; otherwise `TargetExistsError`.
         """
         size = data.stat().st_size if isinstance(data, Path) else memoryview(data).nbytes
         if (create or match is not None) and size > _AT_ONCE and self.scheme != "gs":
@@ -242,17 +242,17 @@ class ObjectStore(RemoteSource):
         return (made["e_tag"] or "").strip('"')
 
     def _condition(self, key: str, match: str) -> dict[str, str]:
-        """Return the condition of a put on an object that has a tag."""
+        """Return the condition for replacing an object only if it has a tag."""
         if self.scheme != "gs":
             return {"e_tag": match if match.startswith(('"', "W/")) else f'"{match}"'}
-        # Google's conditions are on generations, which listings and answers to reads do not give.
+        # Google's conditions use generations, which neither listings nor responses to reads give.
         found = self._meta(key)
         if found is None or (found["e_tag"] or "").strip('"') != match.strip('"'):
             raise TargetExistsError(f"{self.path}/{key} has changed: another process is writing there")
         return {"e_tag": found["e_tag"], "version": found["version"]}
 
     def copy(self, old: str, new: str) -> None:
-        """Let the server copy an object."""
+        """Copy an object on the server."""
         self.check([old, new])
         self._known.pop(new, None)
         if isinstance(small := self._small, S3Target):
@@ -267,7 +267,7 @@ class ObjectStore(RemoteSource):
             raise self._unwritten(new, error) from error
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects; those that are not there are no error."""
+        """Remove objects; missing ones are ignored."""
         self.check(keys)
         if isinstance(small := self._small, S3Target):
             small.delete(keys)
@@ -319,7 +319,7 @@ class ObjectStore(RemoteSource):
             return None
 
     def _answered(self, key: str, ask: Callable[[], Any]) -> Any:
-        """Return what obstore answers; its errors become ours, but those about what is not there."""
+        """Return the result of obstore; its errors are converted, except those about missing objects."""
         from obstore import exceptions
 
         try:
@@ -332,7 +332,7 @@ class ObjectStore(RemoteSource):
             raise StaleError(f"{self.path}/{key} has been written since it was opened; open it again") from error
         except (AccessError, SourceError, UnsupportedError):
             raise
-        except ValueError as error:  # obstore has no such names
+        except ValueError as error:  # obstore does not accept such names
             raise UnsupportedError(
                 f"{self.path}/{key!r} is not read: its name has a control character; rename it"
             ) from error
@@ -346,7 +346,7 @@ class ObjectStore(RemoteSource):
         return AccessError(f"{where} may not be read: {self._said(error)}; give credentials as {self._options_name}=")
 
     def _said(self, error: BaseException) -> str:
-        """Return the beginning of what obstore says, without what could be a key."""
+        """Return the beginning of the message of obstore, without anything that could be a key."""
         text = str(error).partition("\n\nDebug source:")[0].strip()
         for name, value in self._options.items():
             if isinstance(value, str) and value and name not in OPEN:
@@ -355,7 +355,7 @@ class ObjectStore(RemoteSource):
 
     @cached_property
     def _small(self) -> HttpSource | None:
-        """The small reader, `None` where it does not know the credentials."""
+        """The small reader, or `None` if it does not support the credentials."""
         if self.scheme == "s3":
             made = S3Target(self.path, self._options, self._allow)
             made.options_name = self._options_name
@@ -367,12 +367,12 @@ class ObjectStore(RemoteSource):
 
     @property
     def _other(self) -> HttpSource | None:
-        """What reads instead of obstore: S3 always, which obstore would follow to anywhere; else after a fork."""
+        """The reader used instead of obstore: always for S3, where obstore follows any redirect; else after a fork."""
         return self._small if self.scheme == "s3" or _process not in (None, os.getpid()) else None
 
     @property
     def _store(self) -> Any:
-        """The store as obstore has it; refused in a process that was forked from one that used obstore."""
+        """The store as an object of obstore; refused in a process that was forked from one that used obstore."""
         global _process  # noqa: PLW0603
         if _process not in (None, os.getpid()):
             raise UnsupportedError(

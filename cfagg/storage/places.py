@@ -27,8 +27,8 @@ def make_source(
 ) -> Source:
     """Return the store in a directory, or at a URL with `options`; docs/remote.md lists them.
 
-    `allow` are prefixes of URLs to which the server may redirect, or places that links in a directory may lead to.  It
-    is `guarded` where an untrusted file led here: addresses of this network are refused.
+    `allow` lists prefixes of URLs to which the server may redirect, or places to which links in a directory may lead.
+    The store is `guarded` if an untrusted file led here: addresses of this network are then refused.
 
     >>> import tempfile
     >>> source = make_source(tempfile.mkdtemp())
@@ -60,25 +60,25 @@ def make_source(
 
 
 def new_source(url: Url, place: str) -> Source:
-    """Return the store at a place, with the options of a URL, as it is now: it knows no former state of its objects."""
+    """Return the store at a place, with the options of a URL, in its current state: no earlier state of it is known."""
     _check(url, place)
     return make_source(place, url.options.given, url.options.allow, guarded=url.options.guarded)
 
 
 def _check(url: Url, place: str) -> None:
-    """Refuse what would be a directory of this machine, as "s3:/" is, of which a bucket alone is a file."""
+    """Refuse paths that would be a local directory, such as "s3:/", which is what remains of a bucket's URL."""
     if not is_url(place):
         raise SourceError(f"{redacted(url)} names neither a file nor a folder; expected a URL such as s3://bucket/key")
 
 
 def source_of(url: Url, place: str) -> Source:
-    """Return the store at a place, with the options of a URL; it is kept, and its connections with it."""
+    """Return the store at a place, with the options of a URL; it is cached, and its connections with it."""
     _check(url, place)
     return _source(place, url.options, _settings(place.partition(":")[0].lower()))
 
 
 def _settings(scheme: str) -> tuple[Any, ...]:
-    """Return what the environment says of the servers of a kind of store; sources are made anew where it changes."""
+    """Return the environment's settings for servers of this kind; sources are created again when they change."""
     if scheme == "s3":
         return setting("region"), setting("endpoint_url")
     prefix = {"az": "AZURE_", "gs": "GOOGLE_"}.get(scheme)

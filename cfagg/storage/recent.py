@@ -1,4 +1,4 @@
-"""What a writer has just read or written of a store on another machine, so that it need not ask for it again."""
+"""Objects of a remote store that a writer has just read or written, so that it need not request them again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cfagg.storage.store import Part, State
 
 __all__ = ["Recent"]
 
-#: Bytes of objects that are kept, and objects of which the tags are.
+#: Bytes of objects that are kept, and number of objects whose tags are kept.
 _BYTES, _TAGS = 1 << 26, 100_000
 
 
 class Recent:
-    """Objects as one call has seen them last, by key; whoever else reads the store never gets them."""
+    """Objects as one call last saw them, by key; no other reader of the store ever gets them."""
 
     def __init__(self) -> None:
         self._parts: dict[str, Part] = {}
@@ -22,7 +22,7 @@ class Recent:
         self._lock = Lock()
 
     def keep(self, key: str, body: bytes | memoryview, tag: str | None) -> None:
-        """Keep an object; one that is large is known by its tag alone."""
+        """Keep an object; of a large one, only the tag is kept."""
         self.forget(key)
         with self._lock:
             if not tag or len(self._parts) >= _TAGS:
@@ -32,7 +32,7 @@ class Recent:
             self._parts[key] = Part(kept, len(body), tag.strip('"'))
 
     def forget(self, key: str) -> None:
-        """Forget an object, which may be another one now."""
+        """Forget an object, which may have changed."""
         with self._lock:
             self._sure.discard(key)
             found = self._parts.pop(key, None)
@@ -44,17 +44,17 @@ class Recent:
             self.forget(key)
 
     def tag(self, key: str) -> str | None:
-        """Return the tag of an object, `None` where it is not known."""
+        """Return the tag of an object, or `None` if unknown."""
         found = self._parts.get(key)
         return None if found is None else found.tag
 
     def part(self, key: str) -> Part | None:
-        """Return a whole object, `None` where it is not known."""
+        """Return a whole object, or `None` if it is not kept."""
         found = self._parts.get(key)
         return found if found is not None and len(found.body) == found.size else None
 
     def look(self, key: str, state: State | None) -> None:
-        """Forget an object that the server has in another state."""
+        """Forget an object if its state on the server is another."""
         found = self._parts.get(key)
         if found is None or state is None or (state.size, state.tag) != (found.size, found.tag):
             self.forget(key)
@@ -62,5 +62,5 @@ class Recent:
             self._sure.add(key)
 
     def is_sure(self, key: str) -> bool:
-        """Whether the server was looked at since an object was kept, so that its bytes are those of that state."""
+        """Whether the server was checked since an object was kept, so that its bytes are known to be current."""
         return key in self._sure and self.part(key) is not None

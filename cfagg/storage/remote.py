@@ -29,21 +29,21 @@ _S3_OPTIONS = (
     "access_key_id", "credentials", "deadline", "endpoint", "headers", "region", "request_payer", "secret_access_key",
     "session_token", "skip_signature", "timeout", "virtual_hosted_style_request",
 )  # fmt: skip
-#: Characters of a path that stand for themselves; those that are percent-encoded stay so.
+#: Characters of a path that are not encoded; percent-encoded ones stay so.
 _KEPT = "/%:@!$&'()*+,;=-_.~"
-#: What object stores say of credentials that have expired.
+#: Error codes of object stores for credentials that have expired.
 _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
-#: Web servers tell in whole seconds when a file was written.
+#: Web servers report modification times in whole seconds.
 _STEP = 10**9
-#: Pages of a listing, of a thousand names each.
+#: Maximum number of pages of a listing, each of a thousand names.
 _PAGES = 10_000
 
 
 class HttpSource(RemoteSource):
-    """A store on a web server that serves ranges of bytes; it may redirect within the store and to `allow`."""
+    """A store on a web server that supports range requests; it may redirect within the store and to `allow`."""
 
     _tagged = False
-    #: The argument that options were given by.
+    #: The argument that passed the options.
     options_name = "storage_options"
 
     def __init__(
@@ -63,7 +63,7 @@ class HttpSource(RemoteSource):
         self._known: dict[str, tuple[int, str]] = {}
 
     def sign(self, signer: Signer | None) -> None:
-        """Sign requests to the store from now on; the tags of such stores do not differ between machines."""
+        """Sign requests to the store from now on; the tags of such stores are the same on all their machines."""
         self._transport.signer, self._tagged = signer, True
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,18 +76,18 @@ class HttpSource(RemoteSource):
         return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~')}"
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none."""
+        """Return all bytes under a key, or `None` if it does not exist."""
         reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
         if reply.status == 206:
             raise FragmentReadError(f"{self.path}/{key}: the server was asked for the whole object and sends a part")
         return reply.body if self._there(key, reply) else None
 
     def part(self, key: str, start: int | None, count: int) -> Part | None:
-        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
+        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if it is missing."""
         wanted = f"-{count}" if start is None else f"{start}-{start + count - 1}"
         reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
         told = reply.headers.get("content-range", "")
-        # Tags of web servers differ between machines that serve the same files; those of object stores do not.
+        # ETags of web servers can differ between machines serving the same files; those of object stores do not.
         tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
         settled = self._tagged or (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified") > _STEP
         if reply.status == 416:
@@ -97,9 +97,8 @@ class HttpSource(RemoteSource):
             return None
         if reply.status != 206:
             if len(reply.body) == int(reply.headers.get("content-length", -1)) and start == 0:
-                return Part(
-                    reply.body, len(reply.body), tag, settled
-                )  # the whole object is not more than was asked for
+                # The whole object is no larger than the range.
+                return Part(reply.body, len(reply.body), tag, settled)
             if reply.headers.get("content-type", "").lower().startswith("text/html"):
                 raise UnsupportedError(
                     f"{self.path}/{key}: the server sends an HTML page, perhaps a login page, or does not support byte "
@@ -128,7 +127,7 @@ class HttpSource(RemoteSource):
         return Part(reply.body, size, tag, settled)
 
     def size(self, key: str) -> int | None:
-        """Return the number of bytes under a key, `None` where there are none."""
+        """Return the number of bytes under a key, or `None` if it does not exist."""
         reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
         if not self._there(key, reply):
             return None
@@ -147,7 +146,7 @@ class HttpSource(RemoteSource):
         return State(int(size), tag.strip('"'), _time(reply, "last-modified"), _time(reply, "date") or time.time_ns())
 
     def _there(self, key: str, reply: Reply) -> bool:
-        """Return whether there is an object; `AccessError` where it may not be read, or is hidden so."""
+        """Return whether an object exists; `AccessError` if reading is refused, even if only because it is missing."""
         if reply.status in (200, 206):
             return True
         if reply.status in (404, 410):
@@ -201,13 +200,13 @@ class S3Source(HttpSource):
         headers, timeout, deadline = common_options(url, options)
         if switched_on(options, "request_payer"):
             headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
-        # Where the user's settings name the server, no file has led there.
+        # If the user's settings name the server, no file has led there.
         guarded = guarded and not (options.get("endpoint") or setting("endpoint_url"))
         signer = _signing(self.path, options, region)
         base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
         self._transport = Transport(base, headers, timeout, allow, signer, deadline, guarded)
         self._known = {}
-        # A listing asks the bucket itself, which lies above the store.
+        # A listing is a request to the bucket itself, which is above the store.
         self._listing = Transport(self._root, headers, timeout, allow, signer, deadline, guarded)
 
     def objects(self, folder: str) -> Iterator[tuple[str, State]]:
@@ -227,7 +226,7 @@ class S3Source(HttpSource):
                     yield name
 
     def _pages(self, folder: str, prefix: str, asked: Mapping[str, str]) -> Iterator[tuple[Listing, int]]:
-        """Yield the pages of a listing, and the time at the server."""
+        """Yield the pages of a listing, each with the time at the server."""
         query = {"list-type": "2", "encoding-type": "url", "prefix": prefix, **asked}
         for _ in range(_PAGES):
             reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MOST)
@@ -246,7 +245,7 @@ class S3Source(HttpSource):
         raise LimitError(f"{self.path}/{folder} has a listing of more than {_PAGES:,} pages")
 
     def _unlisted(self, folder: str) -> UnsupportedError:
-        """Return the error about a listing that may lack objects which are there."""
+        """Return the error about a listing that may be incomplete."""
         return UnsupportedError(
             f"{self.path}/{folder} cannot be listed: the server does not answer as S3 does; copy the store to this "
             "machine or to another server"
@@ -258,7 +257,7 @@ class S3Source(HttpSource):
 
 
 def _time(reply: Reply, name: str) -> int:
-    """Return the time in a header in nanoseconds since 1970, 0 where there is none."""
+    """Return the time in a header in nanoseconds since 1970, or 0 if there is none."""
     return _time_of(reply.headers.get(name, ""))
 
 
@@ -271,7 +270,7 @@ def _time_of(text: str) -> int:
 
 
 def _whole_second(text: str) -> int:
-    """Return a time of a listing in nanoseconds since 1970, cut to the second that headers give; 0 if it is none."""
+    """Return a time of a listing in nanoseconds since 1970, truncated to seconds as in headers; 0 if invalid."""
     try:
         return int(datetime.fromisoformat(text).timestamp()) * 10**9
     except (ValueError, OverflowError):
@@ -279,7 +278,7 @@ def _whole_second(text: str) -> int:
 
 
 def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | None:
-    """Return who signs requests, `None` where nobody does."""
+    """Return the signer of requests, or `None` if they are not signed."""
     key, secret, token = (options.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
     provider = options.get("credentials")
     if switched_on(options, "skip_signature"):

@@ -1,7 +1,7 @@
-"""Files on other machines as readers see them: a handle like that of a file here, read by ranges of bytes.
+"""Remote files as readers see them: handles like those of local files, read by ranges of bytes.
 
-What is read in small parts, as metadata are, is kept in blocks; large parts, which are values, are not.  The state of
-the object that was seen first is compared with that of each answer, so that two states are never mixed.
+Small reads, such as those of metadata, are cached in blocks; large ones, which are of values, are not.  Each response
+is compared with the state of the object that was seen first, so that two states are never mixed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from cfagg.storage.urls import Url
 
 __all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote"]
 
-#: Bytes of one block.
+#: Number of bytes in one block.
 BLOCK = 1 << 16
 
-#: Blocks that one file keeps, and how many of them one request fetches.
+#: Number of blocks that are cached for one file, and the most that one request fetches.
 _KEPT, _AT_ONCE = 512, 64
 
-#: Seconds after which a file that is kept open is compared with what the server has.
+#: Seconds after which an open file is compared with the server again.
 _TRUST = 1.0
 
 
 class RemoteBytes(io.RawIOBase):
     """The bytes of one object of a store, by slices or as a file object.
 
-    `head` are its first bytes and its state; `most` bytes are read of it in all.
+    `head` is the first bytes and the state of the object; at most `most` bytes of it are read in all.
     """
 
     def __init__(self, source: Any, name: str, head: Any, most: int | None = None) -> None:
@@ -51,11 +51,11 @@ class RemoteBytes(io.RawIOBase):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return f"{self._source.path}/{self._name}"
 
     def __getitem__(self, where: slice) -> bytes:
-        """Return bytes; fewer where the file ends before."""
+        """Return a slice of the bytes; fewer if the file ends before that."""
         start, stop, _ = where.indices(self.size)
         if stop <= start:
             return b""
@@ -75,7 +75,7 @@ class RemoteBytes(io.RawIOBase):
         return whole[start - first * BLOCK : stop - first * BLOCK]
 
     def fetch(self, start: int, stop: int) -> bytes:
-        """Return bytes that are not kept."""
+        """Return bytes that are not cached."""
         self._read += stop - start
         if self._most is not None and self._read > self._most:
             raise LimitError(
@@ -90,24 +90,24 @@ class RemoteBytes(io.RawIOBase):
         return bytes(found.body)
 
     def compare(self, found: Any) -> None:
-        """Raise where the object is not what it was when it was opened."""
+        """Raise if the object has changed since it was opened."""
         if (found.size, found.tag or "") != (self.size, self.tag):
             raise StaleError(f"{self.where} has been written since it was opened; open it again")
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True: it is readable."""
         return True
 
     def seekable(self) -> bool:
-        """Return that it can be read anywhere."""
+        """Return True: it is seekable."""
         return True
 
     def tell(self) -> int:
-        """Return where it is read next."""
+        """Return the current position."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set where it is read next."""
+        """Set the position of the next read."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         self._at = max(base + offset, 0)
         return self._at
@@ -121,29 +121,29 @@ class RemoteBytes(io.RawIOBase):
 
 
 class RemoteHandle(Borrowed):
-    """An open file on another machine; libraries read it through `file` only."""
+    """An open remote file; libraries read it through `file` only."""
 
     __slots__ = ("_looked", "_source", "_stale", "ahead")
 
     def __init__(self, url: Url, source: Any, data: RemoteBytes) -> None:
         super().__init__(url, data)
-        # What tells this state from others takes the place of inode and time.
+        # A digest of size and tag takes the place of inode and time.
         state = int.from_bytes(hashlib.sha256(f"{data.tag}\0{data.size}".encode()).digest()[:7])
         self.key = FileKey(url, -1, state, data.size, state, 0)
         self._source = source
         self._stale, self._looked = False, time.monotonic()
-        #: Whether it was asked for on behalf of one who opens it in a moment.
+        #: Whether it was requested ahead of being opened.
         self.ahead = False
 
     def another(self) -> RemoteHandle:
-        """Return another handle of the same state, which keeps what has been read of it too."""
+        """Return another handle of the same state, which shares the cached blocks."""
         made = RemoteHandle(self.key.path, self._source, self.data)  # type: ignore[arg-type]
         made._looked = self._looked
         return made
 
     @property
     def library_path(self) -> str:
-        """There is none: no library opens a file on another machine by a name."""
+        """Raise, because no library can open a remote file by a path."""
         raise AccessError(f"{self.key.path} is on another machine and is read by ranges of bytes only")
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
@@ -156,7 +156,7 @@ class RemoteHandle(Borrowed):
         return found
 
     def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
-        """Fill `buffer` with the bytes at `offset`; large parts are values, which are not kept."""
+        """Fill `buffer` with the bytes at `offset`; large reads are of values, which are not cached."""
         if buffer.nbytes < BLOCK or offset + buffer.nbytes > self.key.size:
             super().fill(buffer, offset, context)
             return
@@ -168,23 +168,23 @@ class RemoteHandle(Borrowed):
         counters.add(bytes=buffer.nbytes)
 
     def said(self, error: BaseException) -> str:
-        """Return what a library says."""
+        """Return the message of a library."""
         return str(error)
 
     def failed(self, error: BaseException) -> str:
-        """Return why a library could not open it."""
+        """Return why a library could not open the file."""
         return f"{self.key.path} is damaged or not netCDF; the library reports: {error}; restore or replace the file"
 
     def is_unchanged(self) -> bool:
-        """Return whether it is as it was, as far as is known: each read compares."""
+        """Return whether no change has been seen so far; each read compares."""
         return not self._stale
 
     def is_young(self) -> bool:
-        """Return whether the server was asked for it a moment ago."""
+        """Return whether the server was asked for the file a moment ago."""
         return self.is_open and not self._stale and time.monotonic() - self._looked <= _TRUST
 
     def is_fresh(self) -> bool:
-        """Return whether the server still has it, by a look that holds for some seconds."""
+        """Return whether the server still has this state; the answer is cached for a moment."""
         if self._stale or not self.is_open:
             return False
         if not self.is_young():
@@ -196,7 +196,7 @@ class RemoteHandle(Borrowed):
         return True
 
     def close(self) -> None:
-        """Read nothing of it any more."""
+        """Read no more from the file."""
         super().close()
         self._stale = True
 
@@ -208,7 +208,7 @@ def _in_context(error: CfaggError, context: Context) -> CfaggError:
 
 
 def open_remote(url: Url, context: Context = CONTEXT_SOURCE) -> RemoteHandle:
-    """Open a file on another machine; ``context.missing`` where there is none, ``.broken`` where it is unreadable."""
+    """Open a remote file; ``context.missing`` is raised if there is none, ``.broken`` if it is unreadable."""
     home, name = url.place
     source: Any = source_of(url, home)
     try:

@@ -1,7 +1,7 @@
-"""What web servers answer, read strictly: what is not plainly HTTP/1, or says two things, is an error and no guess.
+"""Responses of web servers, parsed strictly: anything that is not plain HTTP/1 or is ambiguous raises an error.
 
-Source: RFC 9110 and RFC 9112.  The header parser of the standard library is one for mail; it takes half the time of a
-small request, and takes much for a header that is none.
+Source: RFC 9110 and RFC 9112.  The header parser of the standard library is made for mail; it takes half the time of a
+small request, and is slow for malformed headers.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ __all__ = ["AnswerError", "Response"]
 
 type Reader = io.BufferedReader[Any]
 
-#: Bytes of a line of the head, lines of a head and bytes of it in all, and heads that may come before the answer.
+#: Maximum bytes of a header line, number of lines and of bytes of a head, and number of interim responses.
 _LINE, _LINES, _HEAD, _INTERIM = 1 << 14, 128, 1 << 16, 8
 
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*+)?\r\n")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([\t\x20-\x7e\x80-\xff]*+)\r\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[\t ]*+(?:;[\t\x20-\x7e\x80-\xff]*+)?\r\n")
 
-#: Headers that say one thing: given twice, one of both would be believed.
+#: Headers with a single value: if one were repeated, either could be believed.
 _ONCE = frozenset({
     "content-encoding", "content-length", "content-range", "etag", "last-modified", "location", "transfer-encoding",
 })  # fmt: skip
 
 
 class AnswerError(OSError):
-    """An answer that is no HTTP, is cut short, or contradicts itself."""
+    """A response that is not HTTP, is truncated, or contradicts itself."""
 
 
 class Response:
-    """The head of an answer, names of headers in lower case, and its body, still to be read from `reader`."""
+    """The head of a response, header names in lower case, and its body, still to be read from `reader`."""
 
     __slots__ = ("_chunked", "_left", "_reader", "ended", "headers", "status", "stays")
 
@@ -55,19 +55,19 @@ class Response:
         self._chunked = coding is not None
         if coding is not None and (coding.lower() != "chunked" or length is not None or minor != b"1"):
             raise AnswerError(f"the server sends {coding[:40]!r} with a length, in HTTP/1.0, or unasked")
-        #: Bytes of the body that are still to come, of the chunk where it comes in chunks; `None` up to the end.
+        #: Bytes of the body, or of its current chunk, that are still to come; `None` if it ends with the connection.
         self._left = 0 if coding is not None else None if length is None else int(length)
-        #: Whether the body was read to its end.
+        #: Whether the whole body was read.
         self.ended = method == "HEAD" or self.status in (204, 304) or (self._left == 0 and not self._chunked)
 
     def read(self, most: int) -> bytes:
-        """Return what is left of the body, or `most` bytes of it; raise where it ends before."""
+        """Return the rest of the body, or `most` bytes of it; raise if it ends before that."""
         if self.ended:
             return b""
         if self._chunked:
             return self._chunks(most)
         if self._left is None:
-            # Nobody can tell its end from a loss of the connection, nor is there a next request on that.
+            # Its end looks the same as a lost connection, and the connection serves no further request.
             self.stays = False
             return self._reader.read(most)
         count = min(most, self._left)
@@ -107,7 +107,7 @@ def _head(reader: Reader) -> tuple[bytes, int, dict[str, str]]:
     """Return the minor version, the status and the headers of the next head."""
     line = reader.readline(_LINE)
     if not line:
-        # A server may close a connection that was idle; no part of an answer is lost.
+        # A server may close an idle connection; no part of a response is lost then.
         raise ConnectionResetError("the server closed the connection without an answer")
     found = _STATUS.fullmatch(line)
     if found is None:
@@ -116,7 +116,7 @@ def _head(reader: Reader) -> tuple[bytes, int, dict[str, str]]:
 
 
 def _fields(reader: Reader) -> dict[str, str]:
-    """Return the headers up to the empty line; those that are given several times as one list."""
+    """Return the headers up to the empty line; repeated ones are joined to a list."""
     headers: dict[str, str] = {}
     size = 0
     for _ in range(_LINES + 1):
@@ -137,7 +137,7 @@ def _fields(reader: Reader) -> dict[str, str]:
 
 
 def _line(reader: Reader) -> bytes:
-    """Return a line; too long a one has no end, so that no pattern takes it."""
+    """Return a line; one that is too long is returned without its end, so that no pattern matches it."""
     line = reader.readline(_LINE)
     if not line:
         raise AnswerError("the answer ends within its head")

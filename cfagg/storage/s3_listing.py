@@ -1,6 +1,6 @@
-"""Pages of a listing as S3 answers them, read in one pass: what is not as S3 says it is an error, no shorter list.
+"""Pages of a listing from S3, parsed in one pass: a malformed page raises an error instead of giving fewer names.
 
-A page comes from a server that may be hostile: no pattern goes back over it, however it opens what it never closes.
+A page comes from a server that may be hostile: no pattern backtracks over it, even if elements are never closed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from urllib.parse import unquote
 
 __all__ = ["MOST", "Listing", "listing"]
 
-#: Bytes of a page, of a thousand names of up to 1,024 bytes, each of which may be written by three.
+#: Maximum size of a page: a thousand names of up to 1,024 bytes, each of which may be encoded in three.
 MOST = 1 << 24
 
-#: What XML writes otherwise: entities of its own, and characters by number, also those that it does not have.
+#: References of XML: its named entities, and characters by number, including ones that do not exist.
 _REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9A-Fa-f]{1,6});)?")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 class MalformedError(ValueError):
-    """A page that is no listing of S3."""
+    """A page that is not a listing of S3."""
 
 
 class Entry(NamedTuple):
@@ -30,12 +30,12 @@ class Entry(NamedTuple):
     name: str
     size: int
     tag: str
-    #: When it was written, as the server says it.
+    #: The time of the last modification, as the server wrote it.
     written: str
 
 
 class Listing(NamedTuple):
-    """A page: names without the prefix that was asked for, and what asks for the next page, `None` on the last."""
+    """A page: names without the requested prefix, and the token for the next page, `None` on the last."""
 
     entries: list[Entry]
     folders: list[str]
@@ -43,16 +43,16 @@ class Listing(NamedTuple):
 
 
 def listing(body: bytes, prefix: str) -> Listing:
-    """Return what a page of a listing says of the names that begin with a prefix; `ValueError` where it is none.
+    """Return the objects on a page whose names begin with a prefix; `ValueError` if it is not a listing.
 
     >>> item = b"<Contents><Key>a/b%20c</Key><Size>3</Size><ETag>&quot;x&quot;</ETag></Contents>"
     >>> listing(b"<ListBucketResult><EncodingType>url</EncodingType>%b</ListBucketResult>" % item, "a/").entries
     [Entry(name='b c', size=3, tag='x', written='')]
     """
     text = body.decode().rstrip()
-    # A page for people, as of a proxy, would be a place where nothing is.
+    # A web page, such as that of a proxy, would otherwise look like an empty store.
     whole = re.search(r"<ListBucketResult[\s>]", text) and text.endswith("</ListBucketResult>")
-    # Comments, entities and attributes are none of S3, and would hide names from what follows.
+    # S3 writes no comments, entity declarations or attributes, which could hide names from the patterns below.
     if not whole or "<!" in text or re.search(r"<(Contents|CommonPrefixes)\s", text):
         raise MalformedError
     encoded = (_field(text, "EncodingType") or "").strip() == "url"
@@ -70,7 +70,7 @@ def listing(body: bytes, prefix: str) -> Listing:
         if not re.fullmatch(r"[0-9]{1,18}", size):
             raise MalformedError
         if size == "0" and (not key or key.endswith("/")):
-            continue  # stands for a folder, as consoles make it
+            continue  # represents a folder, as consoles create it
         tag = _plain(_field(item, "ETag") or "").strip('"')
         entries.append(Entry(key, int(size), tag, _field(item, "LastModified") or ""))
     folders = [name(found) for item in _fields(text, "CommonPrefixes") for found in _fields(item, "Prefix")]
@@ -81,12 +81,12 @@ def listing(body: bytes, prefix: str) -> Listing:
 
 
 def _field(text: str, name: str) -> str | None:
-    """Return what stands in the first element of a name, `None` where there is none."""
+    """Return the text in the first element of a name, or `None` if there is none."""
     return next(_fields(text, name), None)
 
 
 def _fields(text: str, name: str) -> Iterator[str]:
-    """Yield what stands in each element of a name."""
+    """Yield the text in each element of a name."""
     opening, closing, at = f"<{name}>", f"</{name}>", 0
     while (begin := text.find(opening, at)) >= 0:
         begin += len(opening)
@@ -98,7 +98,7 @@ def _fields(text: str, name: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text of XML without references."""
+    """Return XML text with its references resolved."""
 
     def plain(found: re.Match[str]) -> str:
         named, number, hexadecimal = found.groups()

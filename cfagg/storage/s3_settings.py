@@ -1,7 +1,7 @@
-"""Settings of S3 in the environment: switches, and the encryption of what is written.
+"""Settings of S3 in the environment: switches, and the encryption of written objects.
 
-The variables are those of obstore.  One that is not understood is an error where it matters: nobody's data are written
-without the encryption that somebody asked for.
+The variables are those of obstore.  One that is not understood raises an error if it matters, so that no data are
+written without the requested encryption.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _OFF = frozenset({"", "0", "f", "false", "n", "no", "off"})
 
 
 def switched_on(options: Mapping[str, Any], name: str) -> bool:
-    """Return whether an option is switched on, by the environment where it is not given."""
+    """Return whether an option is switched on, in the environment if it is not given."""
     given = options.get(name)
     return _truth(f"AWS_{name.upper()}") if given is None else bool(given)
 
 
 def encryption(path: str) -> dict[str, str]:
-    """Return the headers of what is written that ask for the encryption which the environment names.
+    """Return the headers of writing requests for the encryption that the environment requests.
 
     Raises
     ------
     TargetError
-        It names one that is not asked for by a header alone, or half of one.
+        The encryption is not requested by headers alone, or is specified incompletely.
     """
     kind, key, customer, bucket = (
         os.environ.get(f"AWS_{name}", "").strip()

@@ -1,4 +1,4 @@
-"""Writing to an object store that speaks S3: each request goes to the server that was named, and to no other.
+"""Writing to an object store that speaks S3: every request is sent only to the server that was named.
 
 Sources: "PutObject", "CopyObject", "DeleteObjects", "CreateMultipartUpload" and "CompleteMultipartUpload" in the API
 reference of Amazon S3.
@@ -26,20 +26,20 @@ from cfagg.storage.transport import Reply
 
 __all__ = ["S3Target"]
 
-#: Parts of which a server takes a large object, the least of their sizes, and those that are sent at the same time.
+#: Maximum number and minimum size of the parts of a large object, and the number of parts sent at the same time.
 _PARTS, _PART, _AT_ONCE = 10_000, 5 << 20, 12
 
-#: Objects that are removed by one request, and bytes of an answer that is no object.
+#: Number of objects removed by one request, and maximum size of a response that is not an object.
 _REMOVED, _ANSWER = 1000, 1 << 24
 
 _ENCRYPTION = "x-amz-server-side-encryption"
 
-#: An error in an answer that began well.
+#: An error in a response whose status was a success.
 _FAILED = re.compile(rb"<(?:\w{1,20}:)?Error[\s>/]")
 
 
 class S3Target(S3Source):
-    """A store at ``s3://bucket/path`` that is read and written."""
+    """A readable and writable store at ``s3://bucket/path``."""
 
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
         """Write an object and return its tag; see `ObjectStore.put`."""
@@ -55,7 +55,7 @@ class S3Target(S3Source):
         reply = self._asked(key, "PUT", body=body, headers={**condition, **hidden})
         gone = reply.status == 404 and match is not None and b"NoSuchBucket" not in reply.body
         if condition and (gone or reply.status in (304, 409, 412)):
-            # An attempt whose answer was lost may have written it.
+            # An earlier attempt whose response was lost may have written it.
             made = self._tag_of(key, body, hidden) if reply.again else None
             if made is None:
                 raise TargetExistsError(f"{self.path}/{key} exists: another process is writing there")
@@ -63,7 +63,7 @@ class S3Target(S3Source):
         return self._tagged_by(key, self._hidden(key, reply, hidden)).strip('"')
 
     def _tag_of(self, key: str, body: Body, hidden: Mapping[str, str]) -> str | None:
-        """Return the tag of an object that holds these bytes, encrypted as was asked for; `None` of any other."""
+        """Return the tag of an object if it has these bytes, encrypted as requested; or else `None`."""
         state = self._state(key)
         if state is None or state.size != body.nbytes:
             return None
@@ -76,7 +76,7 @@ class S3Target(S3Source):
         return state.tag
 
     def _in_parts(self, key: str, body: Body) -> str:
-        """Write a large object by several requests at once; without the last one there is none."""
+        """Write a large object by several parallel requests; the object does not exist before the last one."""
         hidden = encryption(self.path)
         begun = self._done(key, self._asked(key, "POST", {"uploads": ""}, headers=hidden), "Initiate")
         named = re.search(r"<UploadId>([^<>&]{1,2000})</UploadId>", begun.body.decode("utf-8", "replace"))
@@ -103,7 +103,7 @@ class S3Target(S3Source):
         except BaseException as error:
             with suppress(TargetError):
                 self._asked(key, "DELETE", upload)
-            # It may have been put together, and the answer was lost: then there are no parts any more.
+            # If it was completed but the response was lost, there are no parts any more.
             with suppress(CfaggError):
                 made = self._tag_of(key, body, hidden) if lost and isinstance(error, TargetError) else None
                 if made is not None:
@@ -113,15 +113,15 @@ class S3Target(S3Source):
         return "" if tag is None else tag[1]
 
     def copy(self, old: str, new: str) -> None:
-        """Let the server copy an object within the store."""
+        """Copy an object within the store, on the server."""
         given = quote(f"{self.path.removeprefix('s3:/')}/{check_key(self.path, old)}", safe="/-_.~")
         hidden = encryption(self.path)
         reply = self._asked(new, "PUT", headers={"x-amz-copy-source": given, **hidden})
-        # The answer may begin well while the server copies, and be an error all the same.
+        # The status may be a success, sent while the server copies, and the body an error all the same.
         self._hidden(new, self._done(new, reply, "CopyObjectResult", f" to a copy of {old}"), hidden)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects; those that are not there are no error."""
+        """Remove objects; missing ones are ignored."""
         if len(keys) == 1:
             reply = self._asked(keys[0], "DELETE")
             if reply.status not in (204, 404) and (reply.status != 200 or reply.body):
@@ -144,7 +144,7 @@ class S3Target(S3Source):
         body: Body = memoryview(b""),  # noqa: B008 - it cannot be changed
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Return the answer to a request about an object, or about the bucket where there is no key."""
+        """Return the response to a request about an object, or about the bucket if there is no key."""
         sent = {"content-length": str(body.nbytes), "x-amz-content-sha256": sha256(body)}
         asked, url = (self._transport, self._url(key)) if key else (self._listing, f"{self._root}/")
         try:
@@ -155,19 +155,19 @@ class S3Target(S3Source):
             raise TargetError(f"{self.path}/{key} cannot be written: {error.message}") from error
 
     def _tagged_by(self, key: str, reply: Reply) -> str:
-        """Return the tag of what was written, which no page for people has."""
+        """Return the tag of a written object, which no web page has."""
         if reply.status != 200 or not reply.headers.get("etag"):
             raise self._unwritten(key, reply, " without an ETag" if reply.status == 200 else "")
         return reply.headers["etag"]
 
     def _done(self, key: str, reply: Reply, element: str, what: str = "") -> Reply:
-        """Return an answer that says that it was done, by the element that it is in."""
+        """Return a response if its element confirms success."""
         if reply.status != 200 or f"<{element}".encode() not in reply.body[:1000] or _FAILED.search(reply.body):
             raise self._unwritten(key, reply, what)
         return reply
 
     def _hidden(self, key: str, reply: Reply, hidden: Mapping[str, str]) -> Reply:
-        """Return an answer that says that an object is encrypted as was asked for."""
+        """Return a response if it confirms that an object is encrypted as requested."""
         asked = hidden.get(_ENCRYPTION)
         if reply.status == 200 and asked is not None and reply.headers.get(_ENCRYPTION) != asked:
             raise TargetError(

@@ -24,11 +24,11 @@ _EMPTY = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Signing:
-    """Signs requests, with keys or those that a provider gives at that moment; a provider is pickled by its name."""
+    """Signs requests with fixed keys, or with the current keys of a provider, which is pickled by name."""
 
     given: Credentials | Provider
     region: str
-    #: Whether requests are not signed where a provider gives no keys.
+    #: Whether requests are not signed if a provider gives no keys.
     optional: bool = False
 
     def __call__(
@@ -39,7 +39,7 @@ class Signing:
         return dict(headers) if keys is None else sign(keys, method, host, path, query, headers, now)
 
     def keys(self) -> Credentials | None:
-        """Return the keys of this moment; `None` where the environment has none, as for public buckets."""
+        """Return the current keys; `None` if the environment has none, as for public buckets."""
         if isinstance(self.given, Credentials):
             return self.given
         found = self.given()
@@ -55,7 +55,7 @@ class Signing:
 
 
 def canonical_query(query: Mapping[str, str]) -> str:
-    """Return a query string in the one form that is signed.
+    """Return a query string in the canonical form that is signed.
 
     >>> canonical_query({"prefix": "a/b c", "list-type": "2"})
     'list-type=2&prefix=a%2Fb%20c'
@@ -67,9 +67,9 @@ def canonical_query(query: Mapping[str, str]) -> str:
 def sign(
     credentials: Credentials, method: str, host: str, path: str, query: str, headers: Mapping[str, str], now: datetime
 ) -> dict[str, str]:
-    """Return the headers of a request, its signature among them; one with a body has its digest in them.
+    """Return the headers of a request, including its signature; for a body, its digest must be among them.
 
-    `path` and `query` are percent-encoded, and of the further headers those named ``range`` and ``x-amz-…`` are signed.
+    `path` and `query` are percent-encoded. Of the further headers, ``range`` and ``x-amz-…`` are signed.
 
     >>> keys = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     >>> signed = sign(keys, "GET", "examplebucket.s3.amazonaws.com", "/test.txt", "", {"range": "bytes=0-9"},
@@ -97,7 +97,7 @@ def sign(
 
 @lru_cache(maxsize=8)
 def _key_of_the_day(secret: str, scope: str) -> bytes:
-    """Return what requests of one day are signed with; it stands in no object, so in no pickle and no text form."""
+    """Return the signing key of one day; it is not kept in an object, and so never in a pickle or a representation."""
     key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")

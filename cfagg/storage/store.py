@@ -1,4 +1,4 @@
-"""What a store is: bytes by key, in a directory of this machine, on a web server or in an object store.
+"""The interface of a store: bytes by key, in a local directory, on a web server or in an object store.
 
 Keys are paths below the store, such as ``data/0.0``.
 """
@@ -12,29 +12,29 @@ from cfagg.errors import CfaggError, SourceError
 
 __all__ = ["MAX_OBJECT", "Part", "Source", "State", "check_key", "raise_ours"]
 
-#: Bytes of an object that is read whole; such are metadata.
+#: Maximum size of an object that is read whole, such as metadata.
 MAX_OBJECT = 2**28
 
 
 class Part(NamedTuple):
-    """Bytes of an object on another machine, and the state that it has."""
+    """Bytes of a remote object, and its state."""
 
     body: bytes
-    #: Bytes of the whole object.
+    #: Size of the whole object.
     size: int
-    #: What changes when the object is written; `None` where the server did not say.
+    #: Changes when the object is written; `None` if the server did not give one.
     tag: str | None
-    #: Whether the tag is sure to change: not a time in whole seconds of which the last one is not over.
+    #: Whether the tag changes with any later write, unlike a time in whole seconds that has just passed.
     settled: bool = True
 
 
 class State(NamedTuple):
-    """What an object on another machine is known by: it has another state once it is written."""
+    """The state of a remote object, which differs once it has been written."""
 
     size: int
     #: The server's tag, without quotation marks.
     tag: str
-    #: When it was written, in nanoseconds since 1970, and the time at the server; 0 where it did not say.
+    #: Time of the last modification in nanoseconds since 1970, and the time at the server; 0 if not given.
     modified: int
     now: int
 
@@ -48,30 +48,30 @@ class Source(Protocol):
     path : str
         The store's directory or URL.
     remote : bool
-        Whether every read is a message to another machine, so that few large reads are better than many small ones.
+        Whether every read is a request to another machine, so that few large reads are better than many small ones.
     """
 
     path: str
     remote: bool
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none.
+        """Return all bytes under a key, or `None` if it does not exist.
 
         Raises
         ------
         LimitError
             There are more than `MAX_OBJECT`.
         AccessError
-            A server does not let it be read.
+            The server refuses access.
         """
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return `count` bytes from `start` on; fewer only where the object ends before.
+        """Return `count` bytes from `start` on; fewer only if the object ends before that.
 
         Raises
         ------
         FragmentReadError
-            The object is not there or not readable.
+            The object does not exist or is not readable.
         StaleError
             It has been written since it was first read.
         """
@@ -80,17 +80,17 @@ class Source(Protocol):
         """Return several ranges ``(start, count)`` of one object."""
 
     def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
-        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
+        """Return the first `count` bytes of an object, or the last, and its size; or `None` if it does not exist."""
 
     def size(self, key: str) -> int | None:
-        """Return the number of bytes under a key, `None` where there are none."""
+        """Return the number of bytes under a key, or `None` if it does not exist."""
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
-        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        """Return the number of bytes of objects below a folder, or `None` for those that do not exist."""
 
 
 def raise_ours(error: BaseException) -> None:
-    """Raise the error of cfagg that is in a group of errors, as zarr-python makes them of parallel reads."""
+    """Raise the error of cfagg that is in an exception group, which zarr-python raises for parallel reads."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
         if isinstance(error, CfaggError):

@@ -1,7 +1,7 @@
-"""Asking a web server for bytes: connections that stay open, few retries, and no redirect out of the store.
+"""Requests to web servers: persistent connections, few retries, and no redirect out of the store.
 
-Written on the standard library, because clients that run threads of their own hang in forked processes, which is how
-data loaders work, and follow redirects to wherever a server sends them.
+This uses only the standard library. Clients with threads of their own hang in forked processes, which data loaders use,
+and follow redirects to wherever a server sends them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from cfagg.storage.urls import covers
 __all__ = ["Reply", "Signer", "Transport"]
 
 _REDIRECTS = {301, 302, 303, 307, 308}
-#: Answers that another attempt may better.
+#: Status codes after which another attempt may succeed.
 _AGAIN = {429, 500, 502, 503, 504}
-#: What S3 says of a body that came too slowly, or was held up on its way.
+#: The error of S3 for a body that arrived too slowly or was interrupted.
 _TIMEOUT = b"<Code>RequestTimeout</Code>"
 _ATTEMPTS = 4
 _HOPS = 5
-#: Bytes that are read of the page that comes with an error or a redirect.
+#: Number of bytes that are read of the page that comes with an error or a redirect.
 _PAGE = 1 << 16
 
 Signer = Callable[[str, str, str, str, Mapping[str, str], datetime], dict[str, str]]
 
 
 class CurrentHeaders(Protocol):
-    """Gives the headers of this moment."""
+    """Gives the current headers."""
 
     def now(self) -> dict[str, str]:
         """Return them."""
@@ -47,12 +47,12 @@ class CurrentHeaders(Protocol):
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answered."""
+    """The response of a server."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    #: Whether an attempt before may have done what was asked, and its answer was lost.
+    #: Whether an earlier attempt, whose response was lost, may have succeeded.
     again: bool = False
 
 
@@ -61,7 +61,7 @@ class Transport:
 
     `headers` are sent to the store and never anywhere else, and `signer` signs requests to it.  The server may be
     silent for `timeout` seconds; `deadline` is for one request with all redirects, attempts and waits.  A store is
-    `guarded` where an untrusted file led to it: addresses of this network are refused, as after each redirect.
+    `guarded` if an untrusted file led to it: then addresses of this network are refused, as after each redirect.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Transport:
         self.base, self.headers, self.timeout, self.deadline = base, headers, timeout, deadline
         self.allow, self.signer, self.guarded = tuple(allow), signer, guarded
         self._connections = Connections(timeout)
-        #: What URLs begin with that are surely its own.
+        #: The prefix of URLs that certainly belong to the store.
         self._below = f"{base}/" if covers(base, base) else ""
 
     def ask(
@@ -90,9 +90,9 @@ class Transport:
         limit: int,
         body: Body | None = None,
     ) -> Reply:
-        """Return the server's answer to a request of a percent-encoded URL and query; what has a body is not led on.
+        """Return the server's response to a percent-encoded URL and query; with a body, redirects are refused.
 
-        `limit` is for the object, or the part of it that is asked for; of the longer page of an error or a redirect the
+        `limit` applies to the object, or the requested part of it. Of a longer page with an error or a redirect, the
         beginning is kept.
         """
         until = time.monotonic() + self.deadline
@@ -127,7 +127,7 @@ class Transport:
         until: float,
         body: Body | None,
     ) -> Reply:
-        """Return the answer of the first attempt that has one."""
+        """Return the response of the first attempt that gets one."""
         last, wait = "", 0.0
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -138,7 +138,7 @@ class Transport:
             try:
                 reply = self._once(method, url, query, headers, limit, until, body)
             except CfaggError:
-                raise  # some of these are errors of the system too, which others are tried again for
+                raise  # some of these are also OSErrors, which are otherwise retried
             except ssl.SSLCertVerificationError as error:
                 raise FragmentReadError(f"{url} cannot be read: {error}") from error
             except OSError as error:
@@ -174,7 +174,7 @@ class Transport:
             sent |= self.headers.now()
             if self.signer is not None:
                 sent = self.signer(method, parts.netloc, parts.path or "/", query, sent, datetime.now(UTC))
-        # Ranges are of the bytes as they are stored, not of any compressed for the way.
+        # Ranges are of the stored bytes, not of bytes compressed for transfer.
         sent = {"host": parts.netloc, **sent, "accept-encoding": "identity"}
         again = False
         while True:
@@ -186,7 +186,7 @@ class Transport:
                 connection.close()
                 if not connection.used:
                     raise
-                # Servers close connections that were idle for long; that is no failure of this request.
+                # Servers close connections that were idle for long; that does not count as a failure.
                 self._connections.forget(server)
                 again = True
                 continue
@@ -201,10 +201,10 @@ class Transport:
 
     @staticmethod
     def _received(url: str, sent: Mapping[str, str], answer: Response, limit: int) -> Reply:
-        """Return what was received."""
+        """Return the received response."""
         status, found = answer.status, answer.headers
         if status not in (200, 206):
-            # An error or a redirect comes with a page of any length, which says nothing about the object.
+            # An error or a redirect comes with a page of any length, unrelated to the object.
             return Reply(status, found, answer.read(_PAGE))
         if answer.ended:  # there is no body
             return Reply(status, found, b"")
@@ -224,7 +224,7 @@ class Transport:
 
 
 def _joined(url: str, to: str) -> str:
-    """Return where a redirect leads."""
+    """Return the target of a redirect."""
     try:
         target = urljoin(url, to).partition("#")[0]
     except ValueError:
@@ -235,7 +235,7 @@ def _joined(url: str, to: str) -> str:
 
 
 def _retry_after(text: str) -> float | None:
-    """Return the seconds that a server asks to wait, given as a number or as a date; `None` where it asks for none.
+    """Return the seconds that a server asks to wait, given as a number or as a date; or `None` if it does not ask.
 
     >>> _retry_after("7"), _retry_after("soon"), _retry_after("Wed, 21 Oct 2015 07:28:00 GMT")
     (7.0, None, 0.0)

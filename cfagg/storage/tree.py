@@ -1,8 +1,8 @@
-"""Opening files of a directory store by key: only regular files, and none by a link that leads out of the store.
+"""Opening files of a directory store by key: only regular files, and never by a link that leads out of the store.
 
-The directory itself may be a link.  A link inside of it that leads elsewhere is a reference like any other: what it
-leads to is read where `allow`, or the environment variable CFAGG_ALLOW, names a directory above it, and refused
-otherwise.  What was opened is judged, not what the name meant a moment before.
+The directory itself may be a link.  A link inside it that leads elsewhere is a reference like any other: its target is
+read if `allow`, or the environment variable CFAGG_ALLOW, names a directory above it, and refused otherwise.  The open
+file is checked, not what its name meant a moment before.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["FILE", "listed", "open_file", "open_quickly", "prefixes", "read_file
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
-#: Flags with which a file is opened in a directory that is open: only itself, never where a link leads.
+#: Flags for opening a file relative to an open directory, without following links.
 FILE = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
 
 _LINUX: bool = sys.platform == "linux"
 
-#: Linux: the number of openat2, its flags that forbid links of any kind on the way, and the working directory.
+#: Linux: the number of openat2, its flags that forbid any links in the path, and the working directory.
 _OPENAT2, _NO_LINKS, _AT_FDCWD = 437, 0x02 | 0x04, -100
 
-#: Stores that are reached by links, and where they are; of so many.
+#: Stores that are reached by links, with their real paths, and the maximum number that are cached.
 _homes: dict[str, str] = {}
 _ROOTS = 256
 
@@ -46,7 +46,7 @@ _KINDS = (
 
 
 def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """Return places that links may lead to as absolute paths; an empty one is refused."""
+    """Return the places to which links may lead as absolute paths; an empty one is refused."""
     given = paths(allow)
     if not all(given):
         raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
@@ -56,10 +56,10 @@ def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 def open_file(
     root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
 ) -> tuple[int, os.stat_result] | None:
-    """Open a file of the store `root`, which the caller closes; `None` where there is none.
+    """Open a file of the store `root`, which the caller closes; or return `None` if there is none.
 
-    An `AccessError` is raised where a link leads out of the store and not to `allow`, ``context.broken`` where it is no
-    regular file, or cannot be opened.
+    An `AccessError` is raised if a link leads out of the store and not to `allow`, ``context.broken`` if it is not a
+    regular file or cannot be opened.
     """
     try:
         fd = _opener()(_resolved(root, path))
@@ -85,9 +85,9 @@ def open_file(
 
 
 def open_quickly(root: str, path: str) -> int:
-    """Open a file or directory to which no link leads by one call; -1 where it takes another look by `open_file`.
+    """Open a file or directory whose path has no links by one call; -1 if `open_file` is needed.
 
-    `FileNotFoundError` is raised where there is none.  Whether it is a regular file is for the caller to see.
+    `FileNotFoundError` is raised if there is none.  The caller checks whether it is a regular file.
     """
     return _opener()(_resolved(root, path))
 
@@ -95,7 +95,7 @@ def open_quickly(root: str, path: str) -> int:
 def read_file(
     root: str, path: str, most: int, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
 ) -> tuple[bytes, os.stat_result] | None:
-    """Return a file of a store and its status; of one with more than `most` bytes, no more than one byte beyond."""
+    """Return the bytes of a file of a store and its status; at most `most` bytes and one more are read."""
     opened = open_file(root, path, allow, context)
     if opened is None:
         return None
@@ -115,7 +115,7 @@ def read_file(
 
 
 def listed(root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE) -> str | None:
-    """Return a directory of a store that may be listed, `None` where there is none."""
+    """Return the path of a directory of a store for listing, or `None` if there is none."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     real, home = os.path.realpath(path), os.path.realpath(root)
@@ -124,7 +124,7 @@ def listed(root: str, path: str, allow: Sequence[str] = (), context: Context = C
 
 
 def _by_links(root: str, path: str, allow: Sequence[str], context: Context) -> int:
-    """Open what a path with links leads to, judge what was opened, and return its descriptor."""
+    """Open a path with links, judge the opened file, and return its descriptor."""
     try:
         fd = _plainly(path)
     except FileNotFoundError:
@@ -148,13 +148,13 @@ def _by_links(root: str, path: str, allow: Sequence[str], context: Context) -> i
 
 
 def _ways(root: str, path: str) -> list[str]:
-    """Return every step from a store to a file in it."""
+    """Return each path on the way from a store to a file in it."""
     parts = path[len(root) + 1 :].split("/")
     return ["/".join([root, *parts[: n + 1]]) for n in range(len(parts))]
 
 
 def _resolved(root: str, path: str) -> str:
-    """Return a path with the links on the way to its store resolved, if they are known and lead to the same place."""
+    """Return a path with the links to its store resolved, if they are cached and still lead to the same place."""
     home = _homes.get(root)
     if home is None:
         return path
@@ -166,7 +166,7 @@ def _resolved(root: str, path: str) -> str:
 
 
 def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Context) -> None:
-    """Refuse what lies neither in the store nor in an allowed place."""
+    """Refuse a file that is neither in the store nor in an allowed place."""
     named = [a for a in os.environ.get("CFAGG_ALLOW", "").split(os.pathsep) if a]
     places = [home, *(os.path.realpath(a) for a in (*allow, *named))]
     if not any(real == place or real.startswith(place.rstrip("/") + "/") for place in places):
@@ -181,10 +181,10 @@ def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Conte
 
 
 def _real(fd: int, path: str) -> str:
-    """Return the path of what was opened, without links."""
+    """Return the path of an open file, without links."""
     if _LINUX:
         real = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
-        # A file that was removed after it was opened is shown so.
+        # Linux shows files that were removed after they were opened this way.
         return real if os.fstat(fd).st_nlink else real.removesuffix(" (deleted)")
     real = os.path.realpath(path)
     there, here = os.stat(real, follow_symlinks=False), os.fstat(fd)  # noqa: PTH116
@@ -194,7 +194,7 @@ def _real(fd: int, path: str) -> str:
 
 
 def _plainly(path: str) -> int:
-    """Return a descriptor; where the process has too many, files that are only kept for later are closed."""
+    """Return a descriptor; if the process has too many, files that are only kept for reuse are closed."""
     while True:
         try:
             return os.open(path, _FLAGS)
@@ -205,7 +205,7 @@ def _plainly(path: str) -> int:
 
 @cache
 def _opener() -> Callable[[str], int]:
-    """Return what opens a path without links on the way by one call: -1 where it takes another look."""
+    """Return a function that opens a path without links by one call; -1 if it needs another look."""
     if not _LINUX:
         return lambda path: -1  # noqa: ARG005
     call = ctypes.CDLL(None, use_errno=True).syscall
@@ -218,7 +218,7 @@ def _opener() -> Callable[[str], int]:
         fd: int = call(_OPENAT2, _AT_FDCWD, path.encode("utf-8", "surrogateescape"), how, 24)
         if fd < 0:
             code = ctypes.get_errno()
-            # Not there is not there, whatever links there are; all else is looked at again.
+            # A missing file is missing whatever links there are; everything else is examined again.
             if code == errno.ENOENT:
                 raise FileNotFoundError(code, os.strerror(code), path)
         return fd

@@ -1,6 +1,6 @@
-"""What a user calls a file or a store: a path on this machine, or a URL with what its server wants.
+"""The names that users give files and stores: local paths, or URLs with the options for their servers.
 
-Every function that takes a path sends it through `a_place`, so that all know the same URLs and say the same of others.
+Every function passes its paths through `a_place`, so that all accept the same URLs and refuse others the same way.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "flaw", "is_url", "refuse_url"]
 
-#: Kinds of URLs that are read.
+#: URL schemes that are supported.
 SCHEMES = ("http", "https", "s3", "gs", "az")
 
-#: Ports of web servers that URLs leave out.
+#: Default ports of web servers.
 _PORTS = {"http": 80, "https": 443}
 
-#: How often a path is decoded to see where it leads; one that goes on changing is refused.
+#: How often a path is decoded to see where it leads; one that keeps changing is refused.
 _DECODED = 5
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
-#: Options that hold no secret, and so are sent to other processes with a URL.
+#: Options that contain no secret, and are therefore sent to other processes along with a URL.
 OPEN = frozenset(
     {
         "account_name", "deadline", "endpoint", "region", "request_payer", "skip_signature", "timeout", "use_emulator",
@@ -42,14 +42,14 @@ OPEN = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What the user gives with a URL: options of its store, and where its server may redirect to.
+    """The options that the user gives with a URL: those of its store, and where its server may redirect to.
 
-    They pickle where none of them is a secret: providers, which are functions, by their names.
+    They can be pickled if none of them is a secret. Providers, which are functions, are pickled by name.
     """
 
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)
     allow: tuple[str, ...] = ()
-    #: Whether an untrusted file led here: addresses of this machine and its network are not connected to.
+    #: Whether an untrusted file led here, in which case no connection is made to addresses of this machine and network.
     guarded: bool = False
 
     def __eq__(self, other: object) -> bool:
@@ -77,11 +77,11 @@ class Options:
 
 
 class Url(str):
-    """A URL of a file or a store, which is text to whoever does not know it, with the options of its store."""
+    """A URL of a file or a store with the options of its store; for other code it is ordinary text."""
 
     __slots__ = ("options", "recent")
     options: Options
-    #: What the call that this is made for has just read or written there.
+    #: Objects that the call this URL was created for has just read or written there.
     recent: Recent | None
 
     def __new__(cls, text: str, options: Options | None = None) -> Self:
@@ -105,7 +105,7 @@ class Url(str):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The URL of the folder that holds the object, and its key there."""
+        """The URL of the folder with the object, and its key there."""
         from urllib.parse import unquote
 
         home, _, name = self.rstrip("/").rpartition("/")
@@ -117,7 +117,7 @@ class Url(str):
 
     @property
     def anew(self) -> Url:
-        """The same URL, of which nothing is known."""
+        """The same URL, without recent objects."""
         return self.beside(self)
 
 
@@ -140,7 +140,7 @@ def a_place(
     expected: str = "name a file or a Zarr store",
     options_name: str = "storage_options",
 ) -> str:
-    """Return what a user calls something: a `Url`, or a path of this machine with the home directory for ``~``."""
+    """Return the place that a user names: a `Url`, or a local path in which ``~`` is expanded."""
     text = path if isinstance(path, Url) else a_path(path, name, expected=expected)
     options = a_mapping(storage_options, options_name, "a mapping such as {'skip_signature': True}")
     if is_url(text):
@@ -151,7 +151,7 @@ def a_place(
                 f"{redacted(text)}: a URL with a query or a fragment (#) is not read; leave that part out"
             )
         if "//" in text.partition("://")[2]:
-            # Paths are joined of their parts: without the empty one it would be another object.
+            # Paths are joined from their parts; without the empty part it would be another object.
             raise SourceError(
                 f"{redacted(text)}: a URL with '//' in its path is not read; rename the file or the store"
             )
@@ -178,7 +178,7 @@ def a_place(
 
 
 def refuse_url(path: Any, what: str) -> None:
-    """Refuse a URL where it cannot be used yet: the one sentence and class for that.
+    """Refuse a URL that is not supported here yet, with one error for all such cases.
 
     >>> refuse_url("s3://b1/a.zarr", "accumulated")
     Traceback (most recent call last):
@@ -191,7 +191,7 @@ def refuse_url(path: Any, what: str) -> None:
 
 
 def covers(prefix: str, url: str) -> bool:
-    """Return whether a URL lies at or below another, by whole parts of the path; of web servers, of what these decode.
+    """Return whether a URL is at or below another, by whole parts of the path, decoded for web servers.
 
     >>> covers("https://a.org/x", "https://a.org:443/x/y"), covers("https://a.org/x", "https://a.org/xy")
     (True, False)
@@ -200,7 +200,7 @@ def covers(prefix: str, url: str) -> bool:
 
     try:
         outer, inner = urlsplit(prefix), urlsplit(url)
-    except ValueError:  # as of a host with one bracket
+    except ValueError:  # such as for a host with one bracket
         return False
     origin = _origin(outer)
     if origin is None or origin != _origin(inner) or _leads_up(inner.path):
@@ -212,7 +212,7 @@ def covers(prefix: str, url: str) -> bool:
 
 
 def _origin(parts: Any) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port; `None` where there is a user, or no port by the syntax of URLs."""
+    """Return scheme, host and port; or `None` if the URL names a user or has an invalid port."""
     scheme = parts.scheme.lower()
     try:
         return None if "@" in parts.netloc else (scheme, parts.hostname or "", parts.port or _PORTS.get(scheme))
@@ -227,7 +227,7 @@ def _leads_up(path: str) -> bool:
     if ".." not in path and "%" not in path:
         return False
     for _ in range(_DECODED):
-        # Servers take backslashes for slashes, and leave out parameters after a semicolon.
+        # Servers read backslashes as slashes, and drop parameters after a semicolon.
         if any(part.partition(";")[0] == ".." for part in re.split(r"[/\\]", path)):
             return True
         if path == (path := unquote(path)):
@@ -236,7 +236,7 @@ def _leads_up(path: str) -> bool:
 
 
 def flaw(url: str) -> str | None:
-    """Return why a URL that a file refers to is never read, `None` where it is if its place may be read.
+    """Return why a URL in a file is never read, or `None` if it may be read when its place is allowed.
 
     >>> flaw("https://a.org/x.nc"), flaw("https://me@a.org/x.nc")
     (None, 'it names a user')
@@ -256,5 +256,5 @@ def flaw(url: str) -> str | None:
 
 
 def absolute(path: str) -> str:
-    """Return a path from the root of the file system; a URL as it is."""
+    """Return a local path as an absolute path, or a URL unchanged."""
     return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100
