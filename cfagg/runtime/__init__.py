@@ -1,1 +1,1 @@
-"""How long work is done: staging beside the target, publishing that survives kills and power losses, locks."""
+"""Running long jobs: staging beside the target, publishing that survives kills and power losses, and locks."""

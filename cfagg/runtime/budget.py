@@ -1,4 +1,4 @@
-"""What work may take: memory and workers, as users give them."""
+"""Limits for a job: memory and workers, as given by users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 
 
 def parse_size(value: int | str) -> int:
-    """Return a number of bytes, given as that or as text; `LimitError` where it is no size.
+    """Return a number of bytes, given as a number or as text; `LimitError` if it is not a size.
 
     >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
     (268435456, 1500000000, 1000)
@@ -35,7 +35,7 @@ def processors() -> int:
 
 
 def worker_count(workers: int | None, spare: int = 0) -> int:
-    """Return the number of threads: the processors this process may use and some to spare, or what was asked for."""
+    """Return the number of threads: as requested, or else the processors this process may use and some to spare."""
     if workers is None:
         return processors() + spare
     if an_integer(workers, "workers") < 1:

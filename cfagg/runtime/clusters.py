@@ -1,4 +1,4 @@
-"""Dask clusters that work is given to."""
+"""Running work on Dask clusters."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from cfagg.errors import CfaggError, OptionError, SourceError
 
 __all__ = ["answers", "cluster_of", "threads_of"]
 
-#: Seconds for which tasks wait where there is no worker: one that died is started again within a few.
+#: Seconds that tasks wait if there are no workers; one that died is usually restarted within a few seconds.
 PATIENCE = 300.0
 
 
 @contextmanager
 def cluster_of(client: Any) -> Iterator[Any]:
-    """Give the client of a cluster, which in here is the one that the functions of distributed take; `None` for none.
+    """Give the client of a cluster, which is the default client within the block; or `None` for none.
 
-    A client of the caller stays open. One that is made here for the address of a scheduler never becomes the one that
-    other computations of the process use: they would wait for ever for a scheduler that is gone.
+    A client of the caller stays open. One that is created here for the address of a scheduler never becomes the default
+    for other computations of the process, which would wait forever for a scheduler that is gone.
     """
     if client is None:
         yield None
@@ -38,10 +38,10 @@ def cluster_of(client: Any) -> Iterator[Any]:
 
 
 def _client(address: str, *, again: bool = True) -> Any:
-    """Return a client of the scheduler at an address; one that finds none is closed here.
+    """Return a client of the scheduler at an address; one that fails to connect is closed here.
 
-    Left to the garbage collector, it would be closed by whatever thread collects it. The thread of the next client's
-    loop would then wait for the lock under which that client waits for this thread, and fail after ten seconds.
+    Left to the garbage collector, it would be closed by whichever thread collects it. The event loop of the next client
+    would then wait for the lock under which that client waits for this thread, and fail after ten seconds.
     """
     from distributed import Client
 
@@ -51,7 +51,7 @@ def _client(address: str, *, again: bool = True) -> Any:
     except (AssertionError, OSError, ValueError) as error:
         with suppress(OSError):
             made.close()
-        if isinstance(error, AssertionError):  # its loop did not start in time: others leave clients behind, too
+        if isinstance(error, AssertionError):  # its loop did not start in time; other code leaves clients behind, too
             if again:
                 return _client(address, again=False)
             error = TimeoutError("the thread of a client did not start; try again when this machine is less busy")
@@ -61,7 +61,7 @@ def _client(address: str, *, again: bool = True) -> Any:
 
 
 def threads_of(client: Any) -> int:
-    """Return how many tasks the workers of a cluster do at the same time, one where there is none yet."""
+    """Return how many tasks the workers of a cluster can run at the same time, or one if there are none yet."""
     try:
         return max(1, sum(map(int, client.nthreads().values())))
     except OSError as error:
@@ -71,10 +71,10 @@ def threads_of(client: Any) -> int:
 def answers(
     client: Any, pending: Any, kind: type[CfaggError] = SourceError, then: str = "", *, killed: bool = False
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield futures and their results, as they are done, of an `as_completed` with both, to which may be added.
+    """Yield futures and their results as they complete, from an `as_completed` with results that may be added to.
 
-    The first error is raised; with `killed`, a task that ends its workers has a `KilledWorker` as its result. `then`
-    ends messages. By itself, distributed would wait for ever where all workers are gone.
+    The first error is raised; with `killed`, the result of a task that kills its workers is a `KilledWorker`. `then` is
+    appended to messages. Distributed itself would wait forever if all workers were gone.
     """
     import asyncio
     from concurrent.futures import CancelledError
@@ -82,7 +82,7 @@ def answers(
     from distributed.comm.core import CommClosedError
     from distributed.scheduler import KilledWorker
 
-    pending.raise_errors = False  # as what was cancelled has no traceback to raise
+    pending.raise_errors = False  # because cancelled futures have no traceback to raise
     try:
         seen = asked = time.monotonic()
         while not pending.is_empty():
@@ -123,5 +123,5 @@ def answers(
             what = f"the Dask cluster no longer answers ({said}); check that its scheduler is running"
         raise kind(f"{what}{then}") from error
     finally:
-        with suppress(OSError):  # where its scheduler is gone, nothing is left to cancel
+        with suppress(OSError):  # if the scheduler is gone, there is nothing to cancel
             client.cancel(list(pending.futures), force=True)

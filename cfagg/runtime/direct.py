@@ -1,8 +1,8 @@
-"""Writing large files past the page cache, on the disks of this machine and where the system can.
+"""Writing large local files with direct I/O, bypassing the page cache, if the system supports it.
 
-What is written once and is larger than memory gains nothing from a copy in the page cache, which costs more than the
-encoding of some fields: pages are found, filled, and written out later, while what others read is thrown away for them.
-File systems of other machines have better ways of their own.
+Data that are written once and exceed the memory gain nothing from the page cache, which costs more than encoding some
+fields: pages are allocated, filled and written out later, and the data that other processes read are evicted. Network
+file systems have better methods.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from cfagg.runtime.publishing import write_all
 
 __all__ = ["ALIGNMENT", "aligned", "copy_large", "write_large"]
 
-#: Bytes from which a file is written past the page cache; smaller ones the system takes better many at a time.
+#: Files of at least this size are written with direct I/O; the system handles smaller ones better in batches.
 _LARGE = 1 << 20
 
-#: What devices want addresses and lengths to be multiples of; none wants more.
+#: Addresses and lengths are multiples of this; no device needs a larger alignment.
 ALIGNMENT = 4096
 
-#: The request by which a file comes to share the blocks of another (linux/fs.h, FICLONE).
+#: The ioctl that makes a file share the blocks of another (linux/fs.h, FICLONE).
 _SHARE = 0x40049409
 
-#: Bytes that are moved at a time where they do not lie as devices want.
+#: Number of bytes that are copied at a time if they are not aligned.
 _BLOCK = 4 << 20
 
-#: The flag that files are given; 0 where the system has none.
+#: The flag of files opened for direct I/O; 0 if the system has none.
 _FLAG: int = getattr(os, "O_DIRECT", 0)
 
 
 def aligned(count: int) -> memoryview:
-    """Return memory from which files can be written past the page cache without another copy.
+    """Return memory from which files can be written with direct I/O without another copy.
 
     >>> aligned(5).nbytes, _is_aligned(aligned(5)), _is_aligned(aligned(5)[1:])
     (5, True, False)
     """
-    # Of its own in each process: by default, the memory would be shared with those that are forked from this one.
+    # Private to each process; by default the memory would be shared with forked processes.
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {}
     return memoryview(mmap.mmap(-1, max(count, 1), **private))[:count]
 
@@ -56,7 +56,7 @@ _kept = _Block()
 
 
 def write_large(file: FileIO, data: Any) -> None:
-    """Write all bytes to an unbuffered file that is empty, many past the page cache; a sync is needed all the same."""
+    """Write all bytes to an empty unbuffered file, most with direct I/O; a sync is still necessary."""
     left = memoryview(data).cast("B")
     if len(left) >= _LARGE and _turned(file, True):
         try:
@@ -67,9 +67,9 @@ def write_large(file: FileIO, data: Any) -> None:
 
 
 def _rest(file: FileIO, data: memoryview) -> memoryview:
-    """Write as much as can be past the page cache, and return what is left: less than a block, but where it failed."""
+    """Write as much as possible with direct I/O, and return the rest: less than a block unless a write failed."""
     at, end = 0, len(data) // ALIGNMENT * ALIGNMENT
-    # What a file system refuses here it takes, or refuses with a reason, through the page cache.
+    # If the file system refuses a direct write, the page cache is used, which succeeds or reports a reason.
     with contextlib.suppress(OSError):
         while at < end:
             part = _lying(data[at:end])
@@ -81,9 +81,9 @@ def _rest(file: FileIO, data: memoryview) -> memoryview:
 
 
 def copy_large(source: int, file: FileIO, size: int) -> int:
-    """Copy the first bytes of an open file to an empty one, and return how many were: all, or few less, or none.
+    """Copy the first bytes of an open file to an empty one, and return their number: all, nearly all, or none.
 
-    Where the file system lets both share their blocks, nothing is copied.
+    If the file system lets both share their blocks, nothing is copied.
     """
     if size < _LARGE or not _FLAG:
         return 0
@@ -96,7 +96,7 @@ def copy_large(source: int, file: FileIO, size: int) -> int:
     if _turned(file, True):
         block = _own()
         try:
-            # What fails here is tried again, and told, by who copies the rest.
+            # On failure, the caller copies the rest and reports any error.
             with contextlib.suppress(OSError):
                 while at < end:
                     part = block[: min(end - at, _BLOCK)]
@@ -112,7 +112,7 @@ def copy_large(source: int, file: FileIO, size: int) -> int:
 
 
 def _lying(data: memoryview) -> memoryview:
-    """Return bytes as devices want them to lie: themselves, or the first of them in other memory."""
+    """Return aligned bytes: the same ones, or a copy of the first of them in aligned memory."""
     if _is_aligned(data):
         return data
     part = _own()[: len(data)]
@@ -128,13 +128,13 @@ def _own() -> memoryview:
 
 
 def _is_aligned(data: memoryview) -> bool:
-    """Whether bytes lie as devices want them to, as far as can be known: of those that are read-only it is not told."""
+    """Whether bytes are known to be aligned; for read-only bytes this is unknown."""
     return not data.readonly and ctypes.addressof(ctypes.c_char.from_buffer(data)) % ALIGNMENT == 0
 
 
 def _turned(file: FileIO, on: bool) -> bool:
-    """Let writes go past the page cache, or no more; return whether the file system does so."""
-    # File systems of other machines, and others that would rather have more at a time, say so by their blocks.
+    """Switch direct I/O on or off; return whether the file system supports it."""
+    # Network file systems, and others that prefer larger blocks, have a larger preferred block size.
     if not _FLAG or os.fstat(file.fileno()).st_blksize > ALIGNMENT:
         return False
     import fcntl

@@ -1,4 +1,4 @@
-"""What other packages bring under a group of entry points, looked for without loading what reads them."""
+"""Plugins that other packages provide as entry points, found without importing slow modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["any_package", "loaders"]
 
 
 def loaders(group: str) -> list[tuple[str, Callable[[], Any]]]:
-    """Return the name of each entry point of a group, and what loads its object.
+    """Return the names of the entry points of a group, each with a function that loads its object.
 
     >>> loaders("cfagg.nothing")
     []
@@ -27,9 +27,9 @@ def loaders(group: str) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def any_package(group: str) -> bool:
-    """Tell whether any installed package may have entry points of a group.
+    """Return whether any installed package may have entry points of a group.
 
-    Most have none, and the module that reads entry points takes longer to load than a small file to check.
+    Most packages have none, and importing the module that reads entry points takes longer than checking a small file.
     """
     wanted = f"[{group}]".encode()
     for place in sys.path:
@@ -40,5 +40,5 @@ def any_package(group: str) -> bool:
                         if wanted in read_regular(f"{entry.path}/entry_points.txt"):
                             return True
                 elif entry.name.endswith((".egg", ".zip")):
-                    return True  # what is inside is for importlib to tell
+                    return True  # importlib determines its contents
     return False

@@ -1,4 +1,4 @@
-"""Single files that appear whole or not at all."""
+"""Single files that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cfagg.runtime.staging import lock, release
 
 __all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_new", "write_whole", "written_aside"]
 
-#: What is found in a directory of a single output.
+#: Names of files in the directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
 
-#: How a file is made that must not be there.
+#: Flags for creating a file that must not exist yet.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def check_file(path: Path) -> None:
-    """Refuse a name at which no file can take its place, before work begins; a pipe or device is not replaced."""
-    with refusals_of(path):  # its directory may not be looked into
+    """Refuse a path at which no file can be put, before work begins; a pipe or device is not replaced."""
+    with refusals_of(path):  # its directory may be unreadable
         if path.is_dir():
             raise TargetError(f"{path} is a directory; give the name of a file")
     if not path.parent.is_dir():
@@ -39,9 +39,9 @@ def check_file(path: Path) -> None:
 
 @contextmanager
 def written_aside(target: Path) -> Iterator[Path]:
-    """Give the name of a new file that takes the place of `target` when the block ends well.
+    """Give the path of a new file that replaces `target` when the block ends without an error.
 
-    It has the rights that the process gives to new files.  What killed processes left of the same target is removed.
+    It has the default permissions of new files.  Leftovers of killed processes for the same target are removed.
     """
     folder = NewFolder(target)
     try:
@@ -55,7 +55,7 @@ def written_aside(target: Path) -> Iterator[Path]:
 
 
 def write_aside(target: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all; a pipe or device is written to."""
+    """Write a file so that it appears completely or not at all; a pipe or device is written to directly."""
     if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):  # noqa: PTH110, PTH112, PTH113
         target.write_bytes(data)
         return
@@ -64,12 +64,12 @@ def write_aside(target: Path, data: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes | memoryview) -> None:
-    """Write a file of a directory that is being built, so that it is there whole or not at all.
+    """Write a file of a directory that is being built, so that it appears completely or not at all.
 
-    It is not forced to disk: whoever gives the directory its name does that for all at once.  A link in its place is
-    replaced, and one in the place of what is not whole yet is not followed.
+    It is not forced to disk; that is done for all files at once when the directory is published.  A link at its path is
+    replaced, and a link at the path of the partial file is not followed.
     """
-    # One process builds a directory at a time: by this name, the next takes what a killed one left.
+    # Only one process builds a directory at a time; with this name, the next one reuses a killed one's partial file.
     part = path.with_name(f".{path.name}.part")
     try:
         with opened(part, "wb") as file:
@@ -82,9 +82,9 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
 
 
 def write_new(path: str, data: bytes | memoryview) -> None:
-    """Write a file that is of no account to readers yet, and is probably not there: a process that dies may tear it.
+    """Write a file that readers do not use yet and that probably does not exist; if killed, it may be incomplete.
 
-    One that is there, or a link, is replaced by a whole file.
+    If the file, or a link, exists, it is replaced by a complete file.
     """
     try:
         file = os.open(path, _NEW, 0o666)
@@ -104,10 +104,10 @@ def write_new(path: str, data: bytes | memoryview) -> None:
 
 
 class NewFolder:
-    """A new directory beside a target, for ``file…`` that will take its place.
+    """A new directory beside a target, for a ``file…`` that will replace it.
 
-    It is locked until it is removed, so that other processes can tell whether whoever made it still lives.  Those of
-    the same target whose makers do not are removed.
+    It is locked until it is removed, so that other processes can see whether its creator is still alive.  Directories
+    for the same target whose creators are dead are removed.
     """
 
     def __init__(self, target: Path) -> None:
@@ -116,11 +116,11 @@ class NewFolder:
         self.path, self._held = _claimed(target.parent, _stem(target))
 
     def remove(self, *, done: bool) -> None:
-        """Remove it; what prevents that is a warning where the target is `done`, and else of no account."""
+        """Remove it; if that fails, warn if the target is `done`, and otherwise ignore it."""
         error = None if self._held.closed else _removed(self.path, self.target)
         release(self._held)
         if isinstance(error, FileNotFoundError) and not os.path.lexists(self.path):
-            # Between its lock and itself, another process took it for a dead one's, and removed it.
+            # Before it was locked, another process took it for that of a dead one and removed it.
             return
         if error is not None and done:
             warnings.warn(
@@ -132,18 +132,18 @@ class NewFolder:
 
 
 def remove_dead(target: Path) -> None:
-    """Remove what killed processes left that were writing a target; leave what living ones are writing."""
+    """Remove the leftovers of killed processes that were writing a target, but not those of living ones."""
     for left in target.parent.glob(f"{glob.escape(_stem(target))}*"):
         _sweep(left, target)
 
 
 def _stem(target: Path) -> str:
-    """Return how the names of directories begin in which a target is written."""
+    """Return the prefix of the names of directories in which a target is written."""
     return f".{_clipped(target.name)}.cfagg-new-"
 
 
 def _clipped(name: str) -> str:
-    """Return a name to which others can be added; systems allow 255 bytes."""
+    """Return a name short enough for additions; systems allow 255 bytes."""
     raw = os.fsencode(name)
     if len(raw) <= 150:
         return name
@@ -151,14 +151,14 @@ def _clipped(name: str) -> str:
 
 
 def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
-    """Make a directory and lock it."""
+    """Create a directory and lock it."""
     for _ in range(100):
         folder = home / f"{stem}{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir()
         try:
             file, held = lock(folder / "lock")
         except FileNotFoundError:
-            # Another process has taken it for a dead one's before it was locked.
+            # Another process took it for that of a dead one before it was locked.
             continue
         except BaseException:
             folder.rmdir()
@@ -170,7 +170,7 @@ def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
 
 
 def _sweep(left: Path, target: Path) -> None:
-    """Remove a directory whose maker is dead."""
+    """Remove a directory whose creator is dead."""
     try:
         if left.is_symlink() or not left.is_dir() or not all(p.name.split(".")[0] in _OURS for p in left.iterdir()):
             return
@@ -179,27 +179,27 @@ def _sweep(left: Path, target: Path) -> None:
             if held:
                 _removed(left, target)
     except OSError:
-        # Another process was faster, or its owner alone may remove it.
+        # Another process was faster, or only its owner may remove it.
         return
 
 
 def _lock_of(left: Path) -> tuple[FileIO, bool | None]:
-    """Return the lock of a directory, as `lock` does, or remove the directory; then there is none."""
+    """Return the lock of a directory, as `lock` does, after an attempt to remove a directory without a lock file."""
     with contextlib.suppress(FileNotFoundError):
         return lock(left / "lock", create=False)
     with contextlib.suppress(OSError):
-        # It was not locked yet, or is empty but for its lock, which was removed: its maker copes with either.
+        # Not locked yet, or empty except for its removed lock; its creator copes with either.
         left.rmdir()
-    # Else the power failed when its files were on disk and the name of the lock was not; or its maker has just locked
-    # it, and then this lock is not to be had.
+    # Otherwise a power failure kept its files but not the name of the lock; or its creator has just locked it, and then
+    # this lock is not acquired.
     return lock(left / "lock")
 
 
 def _removed(folder: Path, target: Path) -> OSError | None:
-    """Remove a directory, the lock last; return what prevented it."""
+    """Remove a directory, its lock last; return the error that prevented it."""
     try:
         put_back(folder / "former", target)
-        # What the target replaced is needed until it is on disk that it did.
+        # The replaced file is needed until the replacement is on disk.
         sync_directory(target.parent)
         for path in folder.iterdir():
             if path.name != "lock":

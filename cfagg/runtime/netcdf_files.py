@@ -1,4 +1,4 @@
-"""Closing netCDF files so that what a full or broken disk answers is an error, and the process goes on."""
+"""Closing netCDF files so that a full or broken disk raises an error and does not end the process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from cfagg.runtime.staging import has_locks
 
 __all__ = ["close", "closing_written", "created", "failures_of_hdf5"]
 
-#: Bytes that hold what the library notes of an open file.
+#: Size of the start of an open file, where the library keeps its bookkeeping.
 _START = 512
 
 #: H5F_OBJ_ALL in place of a file, and H5F_OBJ_FILE.
 _EVERY_FILE, _FILES = 0x1F, 0x01
 
-#: Numbers of files that HDF5 could not close: nothing is left of them that could be looked at.
+#: Identifiers of files that HDF5 could not close, which must not be inspected any more.
 _broken: set[int] = set()
 
 
 def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
-    """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks."""
+    """Return a new `netCDF4.Dataset`; without file locks, the library would report a lack of permission."""
     try:
         with failures_of_hdf5(path):
             return create()
@@ -48,11 +48,11 @@ def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def failures_of_hdf5(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise an error of the system where a library only says that HDF5 failed."""
+    """Raise an error of the system if a library only reports that HDF5 failed."""
     try:
         yield
     except RuntimeError as error:
-        if type(error) is not RuntimeError:  # one that is derived from it
+        if type(error) is not RuntimeError:  # a subclass
             raise
         if is_full(path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
@@ -61,17 +61,17 @@ def failures_of_hdf5(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Close a `netCDF4.Dataset` when the block ends, after everything was forced to disk.
+    """Close a `netCDF4.Dataset` at the end of the block, after forcing everything to disk.
 
-    What a full or broken disk answers is found out before it is closed, and a file that cannot be written stays open
-    for good: the netCDF library would end the process.
+    Errors of a full or broken disk are found before the file is closed, and a file that cannot be written stays open
+    forever, because closing it in the netCDF library would end the process.
     """
     try:
         with failures_of_hdf5(path):
             yield file
             file.sync()
-        # The library leaves its bytes with the system, which may not find room for them before this; and when it closes
-        # the file it writes the first ones once more.
+        # The library leaves its bytes with the system, which may only now find that there is no room for them; and on
+        # closing, the library writes the first ones once more.
         with Path(path).open("r+b", buffering=0) as same:
             start = same.read(_START)
             same.seek(0)
@@ -84,10 +84,10 @@ def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def close(file: Any) -> None:
-    """Close a `netCDF4.Dataset` whose data are with the system.
+    """Close a `netCDF4.Dataset` whose data have been passed to the system.
 
-    Where HDF5 cannot close a file, the netCDF library looks at what is left of it and the process ends.  So HDF5 is
-    asked to keep the file open while the netCDF library closes it, and then to close it: its answer comes back here.
+    If HDF5 cannot close a file, the netCDF library inspects what is left of it and the process ends.  So HDF5 is asked
+    to keep the file open while the netCDF library closes it, and then to close it, which reports the error here.
     """
     path = file.filepath()
     library = _hdf5(type(file).__module__)
@@ -95,7 +95,7 @@ def close(file: Any) -> None:
     try:
         file.close()
     except BaseException:
-        # Another attempt, at the latest when the object comes to its end, would end the process.
+        # Another attempt, at the latest when the object is deleted, would end the process.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
         raise
     finally:
@@ -106,7 +106,7 @@ def close(file: Any) -> None:
 
 
 def _held(library: Any, path: str) -> list[int]:
-    """Hold every file of a name that HDF5 has open, and return their numbers; each is closed once more than before."""
+    """Add a reference to every open HDF5 file of a name, and return their ids; each needs one more close."""
     most = library.H5Fget_obj_count(_EVERY_FILE, _FILES)
     numbers = (ctypes.c_int64 * max(most, 1))()
     found = library.H5Fget_obj_ids(_EVERY_FILE, _FILES, max(most, 0), numbers)
@@ -124,7 +124,7 @@ def _held(library: Any, path: str) -> list[int]:
 
 @functools.cache
 def _hdf5(module: str) -> Any:
-    """Return the HDF5 library of the netCDF library, `None` where it cannot be reached through it."""
+    """Return the HDF5 library of the netCDF library, or `None` if it is not accessible."""
     try:
         library = ctypes.CDLL(sys.modules[module].__file__)
         number, size = ctypes.c_int64, ctypes.c_ssize_t
@@ -143,7 +143,7 @@ def _hdf5(module: str) -> Any:
 
 
 def _close_if_written(file: Any) -> None:
-    """Close a file unless the library cannot write it; then no end of the object shall close it either."""
+    """Close a file unless the library cannot write it; in that case the object is never deleted, so never closed."""
     try:
         file.sync()
     except (OSError, RuntimeError):

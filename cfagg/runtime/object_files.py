@@ -1,4 +1,4 @@
-"""Single files in object stores: written here first, then put in their place by one request."""
+"""Single files in object stores: written locally first, then uploaded by one request."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def check_object(url: Url, *, overwrite: bool) -> None:
 
 
 def exists(target: object) -> TargetExistsError:
-    """Return the error about a file that may not be replaced."""
+    """Return the error about a file that must not be replaced."""
     return TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
 
 
 @contextmanager
 def written_object(url: Url, *, create: bool = False, match: str | None = None) -> Iterator[Path]:
-    """Give the name of a new file here that is written there when the block ends well; see `ObjectStore.put`."""
+    """Give the path of a new local file, uploaded when the block ends without an error; see `ObjectStore.put`."""
     objects, name = object_at(url)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         made = Path(folder) / f"file{Path(name).suffix}"
@@ -37,7 +37,7 @@ def written_object(url: Url, *, create: bool = False, match: str | None = None) 
 
 
 def object_at(url: Url) -> tuple[ObjectStore, str]:
-    """Return the object store that a file is in, and its key there."""
+    """Return the object store of a file, and its key there."""
     if url.lower().startswith("http"):
         refuse_url(url, "written")
     home, name = url.place

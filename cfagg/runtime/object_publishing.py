@@ -1,8 +1,8 @@
-"""A new Zarr store in an object store: chunks first, then metadata, the root's last and only where there are none.
+"""A new Zarr store in an object store: chunks are written first, then metadata, with the root last and only if new.
 
-Keys of a Zarr store are fixed, so that two stores cannot stand in one place.  A mark is there while the work is not
-done: it keeps a second writer away, and tells what a killed run left from objects of somebody else.  A journal can be
-kept beside it, as objects that are each written once, from which a run that was killed is finished.
+Keys of a Zarr store are fixed, so two stores cannot be in one place.  A mark exists until the work is complete: it
+keeps a second writer away, and distinguishes the leftovers of a killed run from other objects.  Beside it there may be
+a journal, in objects that are each written once, from which a killed run is resumed.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from cfagg.storage.urls import Url, refuse_url
 
 __all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "Fenced", "NewStore", "new_there"]
 
-#: What stands in a store that is not complete, and the folder of its journal.
+#: The mark in an incomplete store, and the folder of its journal.
 _MARK, _JOURNAL = ".cfagg-partial", ".cfagg-journal"
 
-#: Documents one of which every store has at its root, and those of all nodes.
+#: Documents of which every store has one at its root, and those of all nodes.
 ROOT_DOCUMENTS = (".zarray", ".zgroup", "zarr.json")
 DOCUMENTS = frozenset({*ROOT_DOCUMENTS, ".zattrs", ".zmetadata"})
 
-#: Objects that are written at the same time.
+#: Number of objects that are written at the same time.
 _AT_ONCE = 16
 
-#: Bytes of an object up to which it is written by one request, which may have a condition.
+#: Largest object that is written by one request, which may have a condition.
 _CONDITIONAL = 1 << 30
 
-#: Times that an object is tried which others write too.
+#: Number of attempts for an object that others write too.
 _ATTEMPTS = 4
 
-#: Seconds for which a mark that was seen is believed, and when each was seen by this process.
+#: Seconds for which a check of a mark is valid, and when this process last checked each.
 _BELIEVED = 1.0
 _seen: dict[bytes, float] = {}
 
 
 @dataclass(frozen=True)
 class Fenced:
-    """Objects of a store while one run writes it, sent to its workers: late ones cannot write into that of another run.
+    """Objects of a store during one run, sent to its workers; late workers cannot write into the store of another run.
 
-    An object is written where there is none, or over one that was there while the mark of the run still was: the next
-    run sets its own mark first, and then removes or replaces what is there, so that its tag is another one.
+    An object is written only if there is none, or over one that existed while the mark of the run was still there. The
+    next run sets its own mark first and then removes or replaces the objects, so that their tags differ.
     """
 
     objects: ObjectStore
     mark: bytes
-    #: The object that holds the mark.
+    #: The name of the object with the mark.
     name: str = _MARK
 
     def put(self, key: str, data: Any) -> str:
@@ -67,7 +67,7 @@ class Fenced:
             return self.objects.put(key, data)
         with suppress(TargetExistsError):
             return self.objects.put(key, data, create=True)
-        for _ in range(_ATTEMPTS):  # a task that is done again by two workers at once
+        for _ in range(_ATTEMPTS):  # two workers may repeat a task at the same time
             state = self.objects._state(key)
             self.check()
             with suppress(TargetExistsError):
@@ -75,7 +75,7 @@ class Fenced:
         raise TargetExistsError(f"{self.objects.path}/{key} is being written by another process too; run again")
 
     def move(self, old: str, new: str) -> None:
-        """Copy an object at the server, and remove it."""
+        """Copy an object on the server, and remove the original."""
         self.look()
         self.objects.copy(old, new)
         self.objects.delete([old])
@@ -86,12 +86,12 @@ class Fenced:
         self.objects.delete(list(self.objects.listed(folder)))
 
     def look(self) -> None:
-        """Raise as `check` does, which is done once a second."""
+        """Run `check`, at most once a second."""
         if time.monotonic() - _seen.get(self.mark, -math.inf) > _BELIEVED:
             self.check()
 
     def check(self) -> None:
-        """Raise where the run has ended, or another one has taken the place."""
+        """Raise if the run has ended, or another one has taken over."""
         if self.objects.read(self.name) != self.mark:
             raise TargetExistsError(
                 f"{self.objects.path} was taken over by another run, or this run has ended, so nothing more is written "
@@ -103,9 +103,9 @@ class Fenced:
 
 
 class NewStore:
-    """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed.
+    """The place of a new store; with `overwrite` an existing store, or the leftovers of a killed run, may be removed.
 
-    With `resume` what a killed run left may be there; `None` where nothing is resumed by those who write.
+    With `resume` there may be leftovers of a killed run; `None` if the caller never resumes.
     """
 
     def __init__(self, objects: ObjectStore, *, overwrite: bool, resume: bool | None = None) -> None:
@@ -115,7 +115,7 @@ class NewStore:
         self._segments: list[str] = []
 
     def check(self) -> None:
-        """Raise where something is there that may not be replaced, before work begins."""
+        """Raise if something exists that must not be replaced, before work begins."""
         path = self.objects.path
         if next(self.objects.listed(), None) is None:
             return
@@ -134,7 +134,7 @@ class NewStore:
             )
 
     def journal(self) -> bytes | None:
-        """Return the journal of a run that was cut short and may be finished, `None` where there is none."""
+        """Return the journal of an interrupted run that may be resumed, or `None` if there is none."""
         if not self.resume or self.objects.size(_MARK) is None:
             return None
         self._segments = sorted(self.objects.listed(_JOURNAL))
@@ -143,23 +143,23 @@ class NewStore:
         return b"".join(part or b"" for part in found) or None
 
     def record(self, data: bytes) -> None:
-        """Write the next part of the journal, unless another run has taken the place over."""
+        """Write the next part of the journal, unless another run has taken over."""
         self.fenced.check()
         self._segments.append(f"{_JOURNAL}/{len(self._segments) + 1:08}")
         self.objects.put(self._segments[-1], data, create=True)
 
     def take_over(self) -> None:
-        """Go on with what a run left whose journal was read; it is no store meanwhile."""
+        """Continue the work of a run whose journal was read; the place is not a store meanwhile."""
         self.objects.put(_MARK, self._mark)
         if sorted(self.objects.listed(_JOURNAL)) != self._segments:
             raise TargetExistsError(f"{self.objects.path} is being written by another run; wait until it has ended")
         self.objects.delete([name for name in DOCUMENTS if self.objects.size(name) is not None])
 
     def begin(self) -> None:
-        """Take the place, and remove what is there: what makes it a store first, so that no mixture opens."""
+        """Take the place and remove the old objects, root metadata first, so that no mixture can be opened."""
         self.check()
         if self.overwrite:
-            # Before anything is removed, what cannot be.
+            # Before anything is removed, refuse what cannot be removed.
             self.objects.check(self.objects.listed())
         self._segments = []
         left = self.resume and self.objects.size(_MARK) is not None
@@ -173,14 +173,14 @@ class NewStore:
             CfaggWarning,
             stacklevel=2,
         )
-        # Documents of the root, then those of other nodes, then chunks.
+        # First documents of the root, then those of other nodes, then chunks.
         keys.sort(key=lambda key: (key.rpartition("/")[2] not in DOCUMENTS, "/" in key))
         root = sum(key in DOCUMENTS for key in keys)
         self.objects.delete(keys[:root])
         self.objects.delete(keys[root:])
 
     def publish(self, documents: Mapping[str, bytes]) -> None:
-        """Write the documents, those of the root last, unless another run has taken the place over."""
+        """Write the documents, those of the root last, unless another run has taken over."""
         self.fenced.check()
         *first, last = sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS))
         for key in first:
@@ -189,20 +189,20 @@ class NewStore:
         try:
             self.fenced.check()
         except TargetExistsError:
-            # Another run came in between, and removes what is there, or has: these documents are not of its chunks.
+            # Another run came in between and removes or replaces the objects; these documents are not of its chunks.
             if self.objects.size(_MARK) is not None:
                 self.objects.delete([last])
             raise
         self.objects.delete([*self._segments, _MARK])
 
     def abandon(self) -> None:
-        """Remove what was written, unless another run has taken the place over; the mark goes last."""
+        """Remove everything that was written, unless another run has taken over; the mark is removed last."""
         self.fenced.check()
         self.objects.delete([key for key in self.objects.listed() if key != _MARK])
         self.objects.delete([_MARK])
 
     def upload(self, folder: Path) -> None:
-        """Write a complete store of this machine there."""
+        """Upload a complete local store."""
         self.begin()
         files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
         kept = {key: path for key, path in files.items() if not key.startswith(".cfagg")}
@@ -214,7 +214,7 @@ class NewStore:
 
 
 def new_there(target: Url, *, overwrite: bool) -> NewStore:
-    """Return the place of a new store at a URL, where one may be written."""
+    """Return the place of a new store at a URL, if one may be written there."""
     if target.lower().startswith("http"):
         refuse_url(target, "written")
     place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)

@@ -1,16 +1,16 @@
-"""A file and another one beside it that is of use with it alone: both are new, or both are old, also after a kill.
+"""A file with a companion beside it that is useless without it: both are new, or both are old, even after a kill.
 
 ::
 
     .NAME.cfagg-partial/
-        lock         held while a process works on the two
-        beside/file  the second one, whole and on disk before the first one is put in its place
+        lock         locked while a process works on the two
+        beside/file  the companion, complete and on disk before the first file is put in place
 
-Two files cannot be renamed at once.  Who finds the second one here, and that it belongs to the first one, finishes.
+Two files cannot be renamed at once.  A process that finds a companion here that belongs to the first file completes
+this.
 
-Of two objects in an object store the first one is put in its place by one request, and only where it is still what it
-was: that decides.  Before that the second one stands under ``.NAME.cfagg-partial/``, named by the digest of the first
-one to which it belongs.
+In an object store, the first object is put in place by one request, and only if it is unchanged, which is decisive.
+Before that, the second one is stored under ``.NAME.cfagg-partial/``, named by the digest of the first one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["PairedFile", "PairedObject"]
 
 
 class PairedFile(Staging):
-    """The place of a second file, `beside`, and the lock of both; `belongs` tells whether it is that of the first."""
+    """The place of a second file, `beside`, and the lock of both; `belongs` tests whether it matches the first."""
 
     def __init__(self, target: Path, beside: Path, belongs: Callable[[Path], bool], doing: str) -> None:
         super().__init__(target, target.with_name(f".{target.name}.cfagg-partial"), "beside", frozenset(), doing)
@@ -61,11 +61,11 @@ class PairedFile(Staging):
 
     @property
     def unfinished(self) -> bool:
-        """Whether the first file is new, and the second one could not be put beside it."""
+        """Whether the first file is new, but the second one has not been put beside it."""
         return self._made.is_file() and self._belongs(self._made)
 
     def prepare(self, data: bytes, _: str = "") -> None:
-        """Write the second file so that it is on disk when the first one is put in its place."""
+        """Write the second file to disk before the first one is put in place."""
         self.product.mkdir(exist_ok=True)
         with opened(self._made, "wb") as file:
             write_all(file, data)
@@ -74,7 +74,7 @@ class PairedFile(Staging):
         sync_directory(self.root)
 
     def publish(self) -> None:
-        """Put the second file beside the first one, or remove one that belongs to a former one."""
+        """Put the second file beside the first one, or remove one of an earlier first file."""
         with refusals_of(self.beside):
             if self._made.is_file():
                 self._put()
@@ -87,7 +87,7 @@ class PairedFile(Staging):
 
 
 class PairedObject:
-    """The places of two objects; `digest` is that of the first one as it is there, `None` where there is none."""
+    """The places of two objects; `digest` is that of the existing first one, or `None` if there is none."""
 
     def __init__(self, url: Url, suffix: str, digest: str | None) -> None:
         self._objects, name = object_at(url)
@@ -98,22 +98,22 @@ class PairedObject:
     def __enter__(self) -> Self:
         found = None if self._digest is None else self._objects.read(f"{self._folder}/{self._digest}")
         if found is not None:
-            # A run that was killed had put the first one in its place.
+            # A killed run had put the first one in place.
             self._objects.put(self._beside, found)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After other errors the first one may be in its place: then the next run finishes.
+        # After other errors the first one may be in place; then the next run completes the work.
         if self._made is not None and kind is not None and issubclass(kind, TargetExistsError):
             self._objects.delete([f"{self._folder}/{self._digest}"])
 
     def prepare(self, data: bytes, digest: str) -> None:
-        """Write the second object so that it is there when the first one, of this digest, is put in its place."""
+        """Write the second object before the first one, which has this digest, is put in place."""
         self._made, self._digest = data, digest
         self._objects.put(f"{self._folder}/{digest}", data)
 
     def publish(self) -> None:
-        """Put the second object beside the first one, or remove one that belongs to a former one."""
+        """Put the second object beside the first one, or remove one of an earlier first object."""
         if self._made is None:
             self._objects.delete([self._beside])
         else:

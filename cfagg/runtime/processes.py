@@ -1,4 +1,4 @@
-"""Tasks that other processes do, which nothing of this one disturbs: neither its threads nor its `__main__`."""
+"""Running tasks in other processes, unaffected by the threads and the `__main__` of this one."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from cfagg.runtime.threads import run_threads
 
 __all__ = ["Died", "run_processes", "serve"]
 
-#: Bytes before each message: its length.
+#: Length prefix of each message.
 _HEAD = 8
 
-#: What a process is started with: the same places to import from, then `serve`.
+#: Command of a process: set the same import path, then run `serve`.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from cfagg.runtime.processes import serve; serve()"
 
 
 class Died:
-    """Stands for the result of a task whose process ended before it was done."""
+    """The result of a task whose process ended before completing it."""
 
     def __init__(self, task: Any) -> None:
         self.task = task
 
 
 def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int) -> Generator[R | Died]:
-    """Yield the results of tasks as they are done by so many processes; errors of `work` are raised.
+    """Yield the results of tasks as they complete in `workers` processes; errors of `work` are raised.
 
-    `work` is a function of a module, and it, tasks and results can be pickled. The process of a task that ends early is
-    replaced. All have ended when the iterator is closed.
+    `work` is a module-level function; it, the tasks and the results can be pickled. A process that ends early is
+    replaced. All processes have ended when the iterator is closed.
     """
     own = threading.local()
     started: list[_Worker] = []
@@ -46,12 +46,12 @@ def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int
         if worker is None:
             worker = own.worker = _Worker()
             started.append(worker)
-            if stop.is_set():  # set while it started, perhaps after all others were ended
+            if stop.is_set():  # set while it started, perhaps after all others were killed
                 worker.kill()
         asked = pickle.dumps((work, task), protocol=5)
         try:
             good, found = worker.ask(asked)
-        except (EOFError, OSError, ValueError):  # the last where its streams were closed meanwhile
+        except (EOFError, OSError, ValueError):  # the last if its streams were closed meanwhile
             worker.kill()
             own.worker = None
             return Died(task)
@@ -62,11 +62,11 @@ def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int
 
     results = run_threads(ask, tasks, workers, "processes", stop)
     try:
-        # Not `yield from`: it would be closed first, and its threads wait.
+        # Not `yield from`, which would be closed first while its threads wait.
         for result in results:  # noqa: UP028
             yield result
     finally:
-        # Before the threads that wait for them are waited for.
+        # Before waiting for the threads that wait for them.
         stop.set()
         for worker in started:
             worker.kill()
@@ -74,17 +74,17 @@ def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int
 
 
 class _Worker:
-    """One process, which is asked for one thing at a time."""
+    """One process that runs one task at a time."""
 
     def __init__(self) -> None:
-        # It hears nothing of an interrupt on the terminal: this process, which does, ends it.
+        # Interrupts on the terminal do not reach it; this process receives them and ends it.
         self._process = subprocess.Popen(  # noqa: S603 - this very Python
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
 
     def ask(self, asked: bytes) -> tuple[bool, Any]:
-        """Return whether it went well, and the result or the error, of a pickled function and task."""
+        """Return whether a pickled function and task succeeded, and the result or the error."""
         process = self._process
         if process.stdin is None or process.stdout is None:
             raise EOFError
@@ -93,7 +93,7 @@ class _Worker:
         return found
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process, whatever it is doing."""
         process = self._process
         process.kill()
         process.wait()
@@ -104,8 +104,8 @@ class _Worker:
 
 
 def serve() -> None:
-    """Do what this process is asked for until nobody asks any more."""
-    # What libraries print goes where errors go, not among the answers.
+    """Run the requested tasks until the requests end."""
+    # Output of libraries goes to stderr, not into the stream of results.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
@@ -119,7 +119,7 @@ def serve() -> None:
             answer = False, error
         try:
             _send(answers, pickle.dumps(answer, protocol=5))
-        except OSError:  # nobody asks any more, nor can what is still to be sent be
+        except OSError:  # there are no more requests, and the remaining output cannot be sent
             os._exit(1)
 
 

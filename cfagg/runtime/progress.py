@@ -1,7 +1,7 @@
-"""Progress of a check: long loops report it to a listener.
+"""Progress reports: long loops report their progress to a listener.
 
-A loop over many files says ``with task("fragments", total) as step: ... step()``.  It costs nothing where nobody
-listens; the command line listens on terminals.
+A loop over many files says ``with task("fragments", total) as step: ... step()``.  It costs nothing without a listener;
+the command line has one on terminals.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ __all__ = ["Listener", "bars", "forget", "listening", "task"]
 
 
 class Listener(Protocol):
-    """What shows how far tasks have come; it is called from several threads."""
+    """Displays the progress of tasks; it is called from several threads."""
 
     def start(self, what: str, total: int | None) -> int:
-        """Begin a task of `total` steps, `None` where that is not known, and return its number."""
+        """Begin a task of `total` steps, or `None` if unknown, and return its number."""
 
     def advance(self, number: int, steps: int) -> None:
-        """Tell that so many more steps of a task are done."""
+        """Report that more steps of a task are done."""
 
     def finish(self, number: int) -> None:
         """End a task."""
 
 
-# One for the process, not for the context: the steps of a task come from threads of a pool.
+# One for the process, not for the context, because the steps of a task come from threads of a pool.
 _listener: Listener | None = None
 _lock = forkable()
 
 
 @contextmanager
 def task(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Give a function that is called after each step of a long task, with the number of steps, from any thread.
+    """Give a function to be called after each step of a long task, with the number of steps, from any thread.
 
     >>> with task("fragments", 3) as step:
     ...     step()
@@ -58,7 +58,7 @@ def task(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Let `listener`, or nobody for `None`, hear of the tasks that begin inside the block."""
+    """Report the tasks that begin inside the block to `listener`, or to nobody for `None`."""
     global _listener  # noqa: PLW0603 - see there
     with _lock:
         before, _listener = _listener, listener
@@ -70,7 +70,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Let nobody listen from now on, in a process that is a copy of one where somebody did."""
+    """Remove the listener in a process that was forked from one that had it."""
     global _listener  # noqa: PLW0603 - see there
     _listener = None
 
@@ -86,10 +86,10 @@ def bars(*, shown: bool) -> Iterator[None]:
 
 
 class _Bars:
-    """Draws tasks with rich.
+    """Draws progress bars with rich.
 
-    It is loaded, and its thread started, at the first step of a task: processes that are copies of this one are made
-    before.  When the last task ends all is wiped, so that results can be printed.
+    It is imported, and its thread started, at the first step of a task, because processes are forked before that. When
+    the last task ends, the bars are erased, so that results can be printed.
     """
 
     def __init__(self) -> None:

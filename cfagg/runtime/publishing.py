@@ -1,7 +1,7 @@
-"""Putting finished work in its place so that a kill or a power loss leaves the old state or the new one, whole.
+"""Publishing finished work so that a kill or a power loss leaves either the old state or the new one, complete.
 
 The order is always the same: write aside, force the data to disk, rename, force the directories to disk, and only then
-remove what was replaced.  A rename that is on disk thus never points to data that are not.
+remove the old data.  So a rename that is on disk never refers to data that are not.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ __all__ = [
     "write_synced",
 ]
 
-#: What a system answers that does not know a call, or not for this file system.
+#: Errors of a system without a call, or without support for it in this file system.
 _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
-#: A work directory, beside its target or within it; what is built in one; a file that is not whole yet.
+#: A work directory, beside its target or within it; the product in one; a partial file.
 _WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:partial|append)|\.cfagg-accumulation\..*")
 _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 
-#: What HDF5 and Arrow say of the system's answer, within more of their own.
+#: Error codes of the system in messages of HDF5 and Arrow.
 _LIBRARIES = re.compile(r"(?:Detail: \[errno |\berrno = )(\d+)")
 
-#: What to do about what the system answers.
+#: Remedies for errors of the system.
 _RIGHTS, _SPACE = "get permission to write there, or choose another place", "free some space and run again"
 _REMEDIES = {
     errno.EACCES: _RIGHTS,
@@ -72,9 +72,9 @@ _REMEDIES = {
 
 
 def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> str:
-    """Return the name under which a user knows a file: where it will stand, not where it is being built.
+    """Return the name by which a user knows a file: its final name, not the one under which it is being built.
 
-    The name of a work directory of an accumulation does not say where its group will stand; `target` does.
+    The work directory of an accumulation does not contain the final name of its group; `target` gives it.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | N
 
 
 def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
-    """Return what the system says, in its words, and of which file, unless the message has named that already.
+    """Return the system's error message, with the name of the file unless the message already names it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     """
     said, code = f"{error.strerror or error}", error.errno
     if error.errno == errno.EACCES and error.filename and is_full(error.filename):
-        # HDF5 gives this for whatever keeps it from making a file.
+        # HDF5 reports this for any failure to create a file.
         said, code = os.strerror(errno.ENOSPC), errno.ENOSPC
     elif found := _LIBRARIES.search(f"{error}"):
         code = int(found[1])
@@ -128,7 +128,7 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
 
 @contextlib.contextmanager
 def refusals_of(target: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of what the system refuses within the block that the target cannot be written."""
+    """Convert errors of the system within the block to the error that the target cannot be written."""
     try:
         yield
     except (CfaggError, BrokenPipeError):  # some errors of cfagg are also OSError
@@ -138,7 +138,7 @@ def refusals_of(target: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def is_full(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file cannot be written because there is no room, and may be otherwise."""
+    """Return whether a file cannot be written because the disk is full, although it may be written otherwise."""
     folder = os.path.dirname(os.fsdecode(path)) or "."  # noqa: PTH120
     try:
         return os.access(folder, os.W_OK) and os.statvfs(folder).f_bavail == 0
@@ -147,12 +147,12 @@ def is_full(path: str | os.PathLike[str]) -> bool:
 
 
 def opened(path: str | os.PathLike[str], mode: Literal["rb", "wb", "ab", "r+b"]) -> FileIO:
-    """Open a regular file of a work directory, no link, unbuffered: what could not be written is not tried again."""
+    """Open a regular file of a work directory, never a link; it is unbuffered, so failed writes are not retried."""
     return open(path, mode, buffering=0, opener=_only_regular)
 
 
 def read_own(path: str | os.PathLike[str]) -> bytes:
-    """Return what a file of a work directory holds; see `opened`."""
+    """Return the contents of a file of a work directory; see `opened`."""
     with opened(path, "rb") as file:
         return file.readall()
 
@@ -187,9 +187,9 @@ def sync_file(file: int) -> None:
 
 
 def begin_sync(file: int) -> None:
-    """Let the system begin to write an open file to disk, so that `sync_tree` waits less; it promises nothing."""
+    """Ask the system to begin writing an open file to disk, so that `sync_tree` waits less; this guarantees nothing."""
     call = _from_c_library("sync_file_range")
-    # From the first byte to the last; 2: begin to write, wait for nothing.
+    # From the first byte to the last. 2 starts writing without waiting.
     if call is None or call(file, ctypes.c_int64(0), ctypes.c_int64(0), 2) == 0:
         return
     code = ctypes.get_errno()
@@ -198,7 +198,7 @@ def begin_sync(file: int) -> None:
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
-    """Force a directory's entries to disk, where the system can."""
+    """Force a directory's entries to disk, if the system can."""
     if os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -212,13 +212,13 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 
 def sync_tree(path: str | os.PathLike[str]) -> None:
-    """Force a directory and all below it to disk: on Linux by one call, which costs less than one for each file."""
+    """Force a directory tree to disk; on Linux by one call, which is cheaper than one for each file."""
     if not sync_file_system(path):
         _sync_each(path)
 
 
 def sync_file_system(path: str | os.PathLike[str]) -> bool:
-    """Force the file system that holds `path` to disk; return False where the system cannot."""
+    """Force the file system of `path` to disk; return False if the system cannot."""
     call = _from_c_library("syncfs")
     if call is None:
         return False
@@ -235,10 +235,10 @@ def sync_file_system(path: str | os.PathLike[str]) -> bool:
 
 
 def _sync_each(path: str | os.PathLike[str]) -> None:
-    """Force every file and every directory to disk, directories after what is in them."""
+    """Force every file and every directory to disk, directories after their contents."""
     for folder, _, names in os.walk(path, topdown=False):
         for name in names:
-            # Windows forces only files to disk that are open for writing.
+            # Windows can force only files to disk that are open for writing.
             handle = os.open(os.path.join(folder, name), os.O_RDONLY if os.name == "posix" else os.O_RDWR)  # noqa: PTH118
             try:
                 sync_file(handle)
@@ -248,19 +248,19 @@ def _sync_each(path: str | os.PathLike[str]) -> None:
 
 
 def exchange(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Exchange two directories at once; return False where the system cannot."""
+    """Exchange two directories atomically; return False if the system cannot."""
     return _rename(one, other, linux=2, darwin=2)
 
 
 def _rename(one: str | os.PathLike[str], other: str | os.PathLike[str], *, linux: int, darwin: int) -> bool:
-    """Rename with the flag that each system has for it; return False where the system cannot."""
+    """Rename with the flag of each system; return False if the system cannot."""
     a, b = os.fsencode(one), os.fsencode(other)
     if sys.platform == "darwin":
         call = _from_c_library("renamex_np")
         done = call is not None and call(a, b, darwin) == 0
     else:
         call = _from_c_library("renameat2")
-        # Names are relative to the working directory, which Linux calls -100.
+        # Names are relative to the working directory, which is -100 on Linux.
         done = call is not None and call(-100, a, -100, b, linux) == 0
     if done or call is None:
         return done
@@ -271,17 +271,17 @@ def _rename(one: str | os.PathLike[str], other: str | os.PathLike[str], *, linux
 
 
 def put(new: Path, target: Path, old: Path) -> None:
-    """Put the directory `new`, whose data are on disk, in the place of another, or in a place that is free.
+    """Put the directory `new`, whose data are on disk, in the place of another, or in a free place.
 
-    The former one is found at `new` afterwards, or at `old` if the system cannot exchange two of them.
-    `FileExistsError` says that something appeared in a place that was free.
+    The former directory is at `new` afterwards, or at `old` if the system cannot exchange two of them.
+    `FileExistsError` is raised if something appeared in a free place.
     """
     if not os.path.lexists(target):
-        if not _rename(new, target, linux=1, darwin=4):  # only if there still is nothing
+        if not _rename(new, target, linux=1, darwin=4):  # only if the place is still free
             new.rename(target)
     elif not exchange(new, target):
         target.rename(old)
-        # A power loss finds the former one under one of two names, never under none.
+        # After a power loss, the former one has one of two names, never none.
         sync_directory(old.parent)
         sync_directory(target.parent)
         try:
@@ -294,14 +294,14 @@ def put(new: Path, target: Path, old: Path) -> None:
 
 
 def put_back(old: Path, target: Path) -> None:
-    """Give a directory its name back that was moved away for one that did not come."""
+    """Restore the name of a directory that was moved away for one that never arrived."""
     if old.exists() and not os.path.lexists(target):
         old.rename(target)
         sync_directory(target.parent)
 
 
 def replace_file(new: Path, target: Path) -> None:
-    """Put a file in the place of another, or in a place that is free: its data first, then its name."""
+    """Put a file in the place of another, or in a free place: its data first, then its name."""
     handle = os.open(new, os.O_RDWR)
     try:
         sync_file(handle)
@@ -313,14 +313,14 @@ def replace_file(new: Path, target: Path) -> None:
 
 
 def write_all(file: FileIO, data: bytes | memoryview) -> None:
-    """Write all bytes to an unbuffered file; the system may take them in pieces."""
+    """Write all bytes to an unbuffered file; the system may accept them in pieces."""
     left = memoryview(data)
     while left.nbytes:
         left = left[file.write(left) :]
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write a document that is there whole or not at all, and on disk before anything that relies on it."""
+    """Write a document completely or not at all, and to disk before anything that depends on it."""
     part = path.with_name(f".{path.name}.part")
     with opened(part, "wb") as file:
         write_all(file, data)
@@ -328,14 +328,14 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def discard(paths: Iterable[Path], home: Path, of: str) -> None:
-    """Remove what is of no more use, and `home` last; what cannot be removed is a warning, as the work is done."""
+    """Remove leftovers, and `home` last; failures give a warning, because the work is done."""
     try:
         for path in paths:
             if path.name == "done" and path.exists():
-                # The mark of a finished job goes after everything else has gone, on disk too.
+                # The mark of a finished job is removed after everything else, on disk too.
                 sync_directory(home)
             remove(path)
-        # Not if another process has just begun to work there.
+        # This fails if another process has just begun to work there.
         home.rmdir()
     except OSError as error:
         warnings.warn(
@@ -345,12 +345,12 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         )
 
 
-#: How often a directory is removed into which somebody writes.
+#: Number of attempts to remove a directory into which another process writes.
 _ATTEMPTS = 16
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a directory with everything in it, as far as it is there."""
+    """Remove a file or a directory with everything in it, if it exists."""
     for left in reversed(range(_ATTEMPTS)):
         try:
             if path.is_dir() and not path.is_symlink():
@@ -358,26 +358,26 @@ def remove(path: Path) -> None:
             else:
                 path.unlink(missing_ok=True)
         except OSError as error:
-            # A worker that nobody waits for any more may have written one more file, or removed one.
+            # A worker that was given up may have written or removed one more file.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT) or not left:
                 raise
         else:
             return
 
 
-#: The extended attribute that names the build which made a directory.
+#: The extended attribute of a directory that names the build that created it.
 _BUILD = "user.cfagg.build"
 
 
 def name_build(path: Path, build: str) -> None:
-    """Let a directory tell which build made it, where its file system can, so that the same build is not done twice."""
+    """Record in a directory which build created it, if the file system can, so that the same build is not repeated."""
     if hasattr(os, "setxattr"):
         with contextlib.suppress(OSError):
             os.setxattr(path, _BUILD, build.encode())
 
 
 def build_of(path: Path) -> str | None:
-    """Return which build made a directory, `None` where it does not tell."""
+    """Return the build that created a directory, or `None` if it is not recorded."""
     if not hasattr(os, "getxattr"):
         return None
     try:
@@ -388,7 +388,7 @@ def build_of(path: Path) -> str | None:
 
 @functools.cache
 def _from_c_library(name: str) -> Callable[..., int] | None:
-    """Return a function of the C library, `None` where there is none."""
+    """Return a function of the C library, or `None` if there is none."""
     try:
         found: Callable[..., int] = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (AttributeError, OSError, TypeError):
@@ -398,7 +398,7 @@ def _from_c_library(name: str) -> Callable[..., int] | None:
 
 @functools.cache
 def _fcntl() -> Any:
-    """Return the module, `None` on systems without it."""
+    """Return the module, or `None` on systems without it."""
     try:
         import fcntl
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a writing job reports, the same for every target."""
+"""Reports of writing jobs, the same for every target."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["WrittenReport"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WrittenReport(ABC):
-    """What was written, and what was lost; ``str`` of it is one line."""
+    """What was written, and what was lost; ``str`` gives one line."""
 
     #: Headline in a notebook.
     title: ClassVar[str]
 
     target: str
     variables: tuple[str, ...]
-    #: What the source has and the target does not.
+    #: What the source has but the target does not.
     losses: tuple[Loss, ...] = ()
-    #: What a user should know about the target.
+    #: Notes on the target for the user.
     notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod
     def facts(self) -> Sequence[tuple[str, object]]:
-        """What a notebook shows, by name."""
+        """The contents of the notebook display, by name."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
+        """Return the whole report as plain data for JSON."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
         return plain | {"losses": [loss._asdict() for loss in self.losses]}

@@ -1,7 +1,7 @@
-"""Work directories: where something is built before it takes its place, and what a killed run leaves of it.
+"""Work directories: where a product is built before it is put in place, and how leftovers of killed runs are handled.
 
-A work directory is locked while a process works in it.  A free lock shows that whoever made it is gone.  It lies beside
-the target, or within a directory whose parent lets nothing be made or is another file system.
+A work directory is locked while a process works in it.  A free lock shows that its creator is gone.  The directory is
+beside the target, or within it if nothing can be created in the parent directory or that is another file system.
 
 *staging*: building something in a work directory beside its target, so that it appears there whole or not at all.
 """
@@ -42,7 +42,7 @@ __all__ = [
     "renames_into",
 ]
 
-#: What a file system answers that has no locks, as some of clusters.
+#: Errors of a file system without locks, such as some of clusters.
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
 
 
@@ -51,7 +51,7 @@ _DOCUMENTS = (".zattrs", ".zmetadata", ".zarray", ".zgroup", "zarr.json")
 
 
 def locked(path: Path, doing: str) -> FileIO:
-    """Return a file, locked for as long as it stays open; `TargetError` if another process is `doing` the same."""
+    """Return a file that is locked while it is open; `TargetError` if another process is `doing` the same."""
     file, held = lock(path)
     if held is False:
         file.close()
@@ -60,7 +60,7 @@ def locked(path: Path, doing: str) -> FileIO:
 
 
 def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
-    """Return an open file, made if `create`, and whether it is locked by it; `None` where there are no locks."""
+    """Return an open file, created if `create`, and whether it was locked; `None` if the file system has no locks."""
     file = opened(path, "ab" if create else "r+b")
     try:
         import fcntl
@@ -81,7 +81,7 @@ def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
 
 @contextlib.contextmanager
 def refusals_to_hold(root: Path, target: Path) -> Iterator[None]:
-    """Say of what the system refuses within the block that the target cannot be written, and whose `root` is."""
+    """Convert errors of the system to the error that the target cannot be written, naming the owner of `root`."""
     with refusals_of(target):
         try:
             yield
@@ -93,7 +93,7 @@ def refusals_to_hold(root: Path, target: Path) -> Iterator[None]:
 
 
 def _is_foreign(root: Path) -> bool:
-    """Tell whether a work directory, or its lock, belongs to somebody else."""
+    """Return whether a work directory, or its lock, belongs to another user."""
     for path in (root / "lock", root):
         with contextlib.suppress(OSError):
             return path.lstat().st_uid != os.geteuid()
@@ -117,13 +117,13 @@ def has_locks(folder: Path) -> bool:
 
 
 def release(held: FileIO) -> None:
-    """Close a file that is locked; nothing was written to it, so whatever the system answers, nothing is lost."""
+    """Close a locked file; nothing was written to it, so errors of the system do no harm."""
     with contextlib.suppress(OSError):
         held.close()
 
 
 def is_replaceable(path: Path) -> bool:
-    """Return whether a directory made beside `path` can take its place by a rename: it cannot that of a mount point."""
+    """Return whether a directory created beside `path` can replace it by a rename, as it cannot a mount point."""
     if not os.access(path.parent, os.W_OK | os.X_OK):
         return False
     try:
@@ -136,7 +136,7 @@ def is_replaceable(path: Path) -> bool:
 
 
 def renames_into(folder: Path, into: Path) -> bool:
-    """Return whether what is made in a directory can be moved into another one, at or below it, by a rename."""
+    """Return whether entries of a directory can be moved by a rename into another one, at or below it."""
     if not os.access(folder, os.W_OK | os.X_OK) or folder.stat().st_dev != into.stat().st_dev:
         return False
     return not any(is_mounted(p) for p in (into, *into.parents) if p != folder and p.is_relative_to(folder))
@@ -160,13 +160,13 @@ class Staging:
     ::
 
         ROOT/
-            lock       held while a process works here
-            PRODUCT/   what is built; after an exchange what it replaced
-            done       which directory is the new one; on disk before it is put in place
-            old/       what is being replaced, where two directories cannot be exchanged at once
-            former/    the same, where the contents of the target are moved one by one
+            lock       locked while a process works here
+            PRODUCT/   the product; after an exchange, the directory that it replaced
+            done       identifies the new directory; on disk before it is put in place
+            old/       the replaced directory, if two directories cannot be exchanged atomically
+            former/    the same, if the contents of the target are moved one by one
 
-    `own` are further names that cfagg gives to what is in `root`.
+    `own` lists further names that cfagg uses in `root`.
     """
 
     def __init__(self, target: Path, root: Path, product: str, own: frozenset[str], doing: str) -> None:
@@ -179,7 +179,7 @@ class Staging:
         self._anew = False
 
     def hold(self) -> None:
-        """Make the directory and lock it; finish what a killed process left half exchanged."""
+        """Create the directory and lock it; complete an exchange that a killed process began."""
         try:
             if os.path.lexists(self.root) and not self._is_ours():
                 raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
@@ -188,7 +188,7 @@ class Staging:
                 try:
                     self._lock = locked(self.root / "lock", self._doing)
                 except FileNotFoundError:
-                    # Whoever held it has just finished, and removed the directory.
+                    # The process that held it has just finished, and removed the directory.
                     continue
                 self._recover()
                 return
@@ -199,10 +199,10 @@ class Staging:
                 raise
 
     def _recover(self) -> None:
-        """Put the former directory back that was moved away for one that has not come, or remove it."""
+        """Restore the former directory if its replacement never arrived, or else remove it."""
         if self.within:
             if self._mark()[0] is not None:
-                # Once begun, it can only go on: some of what was there has been moved out.
+                # Once begun, it can only be continued, because some of the old contents have been moved out.
                 self._move_in()
             return
         if not self._old.exists():
@@ -216,12 +216,12 @@ class Staging:
 
     @property
     def within(self) -> bool:
-        """Whether this directory lies in the target, which cannot be renamed: then its contents are moved instead."""
+        """Whether this directory is in the target, which cannot be renamed, so that its contents are moved instead."""
         return self.root.parent == self.target
 
     @property
     def published(self) -> bool:
-        """Whether the product is in its place, or was: only this directory is left to be removed."""
+        """Whether the product is or was in place, so that only this directory remains to be removed."""
         number = self._mark()[0]
         if number is None:
             return False
@@ -229,7 +229,7 @@ class Staging:
 
     @property
     def in_place(self) -> bool:
-        """Whether what stands in the target's place is the very product of this directory, and as it was put there."""
+        """Whether the target is exactly the product of this directory, unchanged since it was put in place."""
         if self.within:
             return self.published
         try:
@@ -239,7 +239,7 @@ class Staging:
         return self.published and self._mark() == (found.st_ino, found.st_mtime_ns)
 
     def _mark(self) -> tuple[int | None, int | None]:
-        """Return number and time of change of the product that was about to be put in place."""
+        """Return inode and modification time of the product that was about to be put in place."""
         try:
             number, changed = read_own(self._done).split()
             return int(number), int(changed)
@@ -247,7 +247,7 @@ class Staging:
             return None, None
 
     def put_in_place(self) -> None:
-        """Force the product to disk, and put it in its place; what was there stays until then."""
+        """Force the product to disk, and put it in place; the old target remains until then."""
         state = self.product.stat()
         with opened(self._done, "wb") as file:
             write_all(file, f"{state.st_ino} {state.st_mtime_ns}".encode())
@@ -263,8 +263,8 @@ class Staging:
     def _move_in(self) -> None:
         """Move the former contents of the target out and the new ones in.
 
-        The documents that make it a store go first and come last: there is no store for that moment, rather than a
-        mixture of two.
+        The documents that make it a store are removed first and added last, so that for a moment there is no store,
+        rather than a mixture of two.
         """
         former = self.root / "former"
         if not former.exists():
@@ -288,35 +288,35 @@ class Staging:
         sync_directory(self.root)
 
     def settle(self) -> None:
-        """Force to disk what a killed process had put in place, before what it replaced is removed."""
+        """Force the directory that a killed process put in place to disk, before the replaced one is removed."""
         sync_directory(self.target.parent)
         sync_directory(self.root)
 
     def leave(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         if self._lock is not None:
             release(self._lock)
             self._lock = None
 
     def start_anew(self) -> None:
-        """Remove what an earlier run left."""
+        """Remove the leftovers of an earlier run."""
         self.clear()
         self._anew = True
 
     def take_back(self) -> None:
-        """Remove what was begun since `start_anew`; what an earlier run did, and this one went on with, stays."""
+        """Remove everything since `start_anew`; work of an earlier run that this one continued is kept."""
         if self._anew and not self.published:
             with contextlib.suppress(OSError):
                 self.clear()
 
     def clear(self) -> None:
-        """Remove everything but the lock; the mark of a finished product last, so that this can be repeated."""
+        """Remove everything except the lock; the mark of a finished product last, so that this can be repeated."""
         last = [self._done, self.root / "lock"]
         for path in sorted(self.root.iterdir()):
             if path not in last:
                 remove(path)
         if self._done.exists():
-            # The mark goes after everything else has gone, on disk too.
+            # The mark is removed after everything else, on disk too.
             sync_directory(self.root)
             self._done.unlink()
 
@@ -329,26 +329,26 @@ class Staging:
 
     @property
     def unfinished(self) -> bool:
-        """Whether work was done here that another run can finish."""
+        """Whether another run can complete the work done here."""
         return False
 
     def abandon_if_useless(self) -> None:
-        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
+        """Remove the directory if nothing in it can be used by another run, and release the lock."""
         try:
             if self._lock is not None and not self.unfinished and not self.published:
                 self.remove()
         except OSError:
-            # What cannot be removed now is used again, or removed, by the next run.
+            # Entries that cannot be removed now are reused or removed by the next run.
             pass
         self.leave()
 
     def remove_after(self) -> None:
-        """Remove the directory of a product that is in its place: what fails now is a warning."""
+        """Remove the directory of a product that is in place; failures give a warning."""
         discard(self._remains(), self.root, str(self.target))
         self.leave()
 
     def _remains(self) -> Iterator[Path]:
-        """Give what is in the directory, in the order in which it can be removed."""
+        """Yield the contents of the directory, in the order in which they can be removed."""
         last = [self.root / "journal", self._done, self.root / "lock"]
         yield from sorted(p for p in self.root.iterdir() if p not in last)
         yield from last
@@ -357,8 +357,8 @@ class Staging:
         if not self.root.is_dir() or self.root.is_symlink():
             return False
         found = list(os.scandir(self.root))
-        # A directory to which others can write may hold links and FIFOs; of what is built and what it replaces, each
-        # file is looked at when it is opened.
+        # A directory that others can write to may contain links and FIFOs; files of the product and of the replaced
+        # directory are checked when they are opened.
         built = {self.product.name, "old", "former"}
         return all(e.name in self._own or _is_part(e.name) for e in found) and all(
             e.is_dir(follow_symlinks=False) if e.name in built else _is_plain(e) for e in found
@@ -366,7 +366,7 @@ class Staging:
 
 
 def is_known(look: Callable[[], bool]) -> bool:
-    """Return what is found by looking, False where the system does not let one look; for what errors say."""
+    """Return the result of `look`, or False if the system refuses access; used for error messages."""
     try:
         return look()
     except OSError:
@@ -374,7 +374,7 @@ def is_known(look: Callable[[], bool]) -> bool:
 
 
 def _is_plain(entry: os.DirEntry[str]) -> bool:
-    """Whether something is a regular file, or a directory with nothing else in it at any depth."""
+    """Return whether an entry is a regular file, or a directory of nothing but these at any depth."""
     if entry.is_dir(follow_symlinks=False):
         with os.scandir(entry) as inside:
             return all(map(_is_plain, inside))
@@ -382,5 +382,5 @@ def _is_plain(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_part(name: str) -> bool:
-    """Whether a name is that of a document being written."""
+    """Return whether a name is that of a partial document."""
     return name.startswith(".") and name.endswith(".part")

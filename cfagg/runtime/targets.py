@@ -1,4 +1,4 @@
-"""Names of targets, which promise a format."""
+"""Names of targets, whose suffix selects a format."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from cfagg.errors import OptionError
 
 __all__ = ["DIALECTS", "TARGETS", "check_target_name", "kind_of"]
 
-#: Conventions of aggregation files that are written, and all kinds of targets.
+#: Conventions of aggregation files that can be written, and all kinds of targets.
 DIALECTS = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
 TARGETS = (*DIALECTS, "netcdf", "zarr", "icechunk")
 
-#: Ends of names that say what a target is to be.
+#: Suffixes that select the kind of a target.
 _SUFFIXES = {".nca": "NCA-0.1", ".zarr": "zarr", ".icechunk": "icechunk"}
 
-#: Ends of names that promise a format other than Zarr.
+#: Suffixes that indicate a format other than Zarr.
 _OTHER_TARGETS = frozenset(
     {".nc", ".nc3", ".nc4", ".cdf", ".nca", ".cfa", ".h5", ".hdf", ".hdf5", ".he5", ".pp", ".ff", ".grib", ".grb"}
     | {".grb2", ".icechunk", ".json", ".parquet", ".csv", ".cdl", ".zip", ".tar", ".gz"}
@@ -23,7 +23,7 @@ _OTHER_TARGETS = frozenset(
 
 
 def check_target_name(target: str) -> None:
-    """Refuse a target whose name says that it is to be something other than a Zarr store.
+    """Refuse a target whose name indicates something other than a Zarr store.
 
     >>> check_target_name("tas.zarr"), check_target_name("model_v1.2")
     (None, None)
@@ -38,7 +38,7 @@ def check_target_name(target: str) -> None:
 
 
 def kind_of(target: str, to: str | None, *, netcdf: str) -> str:
-    """Return the kind of a target, which its name says where `to` does not; `netcdf` is what ``.nc`` means.
+    """Return the kind of a target, from its name unless `to` gives it; `netcdf` is the kind of ``.nc``.
 
     >>> kind_of("a.nca", None, netcdf="CF-1.13"), kind_of("a.nc", None, netcdf="CF-1.13"), kind_of("a", None, netcdf="")
     ('NCA-0.1', 'CF-1.13', 'zarr')

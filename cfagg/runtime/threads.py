@@ -1,4 +1,4 @@
-"""Tasks that a few threads of this process share."""
+"""Running tasks on a few threads of this process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["run_threads"]
 def run_threads[T, R](
     work: Callable[[T], R], tasks: Iterator[T], workers: int, name: str, stop: threading.Event | None = None
 ) -> Generator[R]:
-    """Yield the results of tasks as they are done; the first error stops all threads and is raised.
+    """Yield the results of tasks as they complete; the first error stops all threads and is raised.
 
-    Tasks are drawn one by one as threads become free.  `stop` is set as soon as nothing more is wanted, so that `work`
-    can look at it; the threads have ended when the iterator is closed.
+    Tasks are drawn one by one as threads become free.  `stop` is set as soon as no more results are needed, so that
+    `work` can check it; the threads have ended when the iterator is closed.
     """
     results: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
     drawing, halt, end = threading.Lock(), stop or threading.Event(), object()

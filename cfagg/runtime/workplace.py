@@ -1,14 +1,14 @@
-"""The place where a store is built, and its way into the target's place.
+"""The directory in which a store is built, and how the store is put in place.
 
 ::
 
     .NAME.cfagg-partial/      beside the target; `.cfagg-partial` within a target that cannot be renamed
-        journal    what is done
+        journal    the work that is done
         store/     the store being built; its metadata is written last
         aside/     chunks that workers of a cluster are writing
         ...        as in `cfagg.runtime.staging.Staging`
 
-The directory itself never is a Zarr store, and `store/` is none until everything in it is complete.
+The directory itself is never a Zarr store, and `store/` becomes one only when everything in it is complete.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
 class Workplace(Staging):
-    """A locked work directory for one target, links to which are resolved.
+    """A locked work directory for one target, whose links are resolved.
 
-    With `overwrite` an existing Zarr store, or an unfinished conversion, may be replaced; with `resume` one that was
-    cut short after its store was put in place counts as this one.
+    With `overwrite` an existing Zarr store, or an unfinished conversion, may be replaced. With `resume`, a conversion
+    that was interrupted after its store was put in place counts as this one.
     """
 
-    #: Names of what is in the directory besides the store; `parts` are files that are not whole yet.
+    #: Names in the directory besides the store; `parts` are partial files.
     names = frozenset({"journal", "parts", "aside"})
 
-    #: What a process does that holds the lock.
+    #: The activity of the process that holds the lock.
     doing = "converting to the same target"
 
-    #: What is unfinished that another process may have left, before the target's name.
+    #: The work that another process may have left unfinished, as written before the target's name.
     unfinished_work = "conversion to"
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
         name = os.path.expanduser(a_path(target, "target", expected="name a directory for the store"))  # noqa: PTH111
         refuse_url(name, "written")
         place = Path(os.path.realpath(name))
-        # An empty name is the working directory to the system: a variable of a script that was not set.
+        # The system reads an empty name as the working directory: an unset variable of a script.
         if not name or not place.name:
             raise TargetError(f"{name!r} cannot be the target; name a directory for the store")
         try:
             place.lstat()
         except (FileNotFoundError, NotADirectoryError):
             pass
-        except OSError:  # its directory may not be looked into, or no file can have this name
+        except OSError:  # its directory is not readable, or the name is not valid
             with refusals_of(place):
                 raise
         root, inside = place.with_name(f".{place.name}.cfagg-partial"), place / ".cfagg-partial"
@@ -93,7 +93,7 @@ class Workplace(Staging):
         )
 
     def enter(self) -> None:
-        """Make the directory and lock it; finish, or remove, what a killed process left."""
+        """Create the directory and lock it; complete or remove the leftovers of a killed process."""
         self.hold()
         try:
             if self.published and not (self._resume and self.finished):
@@ -107,12 +107,12 @@ class Workplace(Staging):
 
     @property
     def may_replace(self) -> bool:
-        """Whether a store that is there, or an unfinished one, may be replaced."""
+        """Whether an existing store, or an unfinished one, may be replaced."""
         return self._overwrite
 
     @property
     def unfinished(self) -> bool:
-        """Whether chunks were written here by a conversion that can be finished."""
+        """Whether a conversion wrote chunks here and can be resumed."""
         if self.published or not (self.journal.exists() and self.store.exists()):
             return False
         with BufferedReader(opened(self.journal, "rb")) as file:
@@ -120,22 +120,22 @@ class Workplace(Staging):
 
     @property
     def finished(self) -> bool:
-        """Whether the store is in the target's place already, and only this directory was left to be removed."""
+        """Whether the store is already in place, so that only this directory remains to be removed."""
         return self.journal.exists() and self.in_place
 
     @property
     def remedy(self) -> str:
-        """How a run that was cut short is finished."""
+        """Advice on how to complete an interrupted run."""
         more = " and overwrite=True (--overwrite)" if self._overwrite and os.path.lexists(self.target) else ""
         return f"finish it with resume=True (--resume){more}"
 
     @property
     def _tells_its_build(self) -> bool:
-        """Whether the target says which build made it, and nothing is here that could be finished."""
+        """Whether the target records the build that created it, and nothing here can be completed."""
         return not (self._overwrite or self.journal.exists()) and build_of(self.target) is not None
 
     def is_built(self, build: str) -> bool:
-        """Whether the target is the result of this very build; `TargetExistsError` if of another that is kept."""
+        """Return whether the target is the result of this build; `TargetExistsError` if of another one."""
         if not self._resume or not os.path.lexists(self.target) or not self._tells_its_build:
             return False
         if build_of(self.target) == build:
@@ -143,7 +143,7 @@ class Workplace(Staging):
         raise self._exists()
 
     def check_unfinished(self) -> None:
-        """Refuse to throw away what earlier work has achieved."""
+        """Refuse to discard the results of earlier work."""
         if self.unfinished:
             raise TargetExistsError(
                 f"an unfinished {self.unfinished_work} {self.target} is there; "
@@ -151,12 +151,12 @@ class Workplace(Staging):
             )
 
     def start_anew(self) -> None:
-        """Remove what an earlier conversion left."""
+        """Remove the leftovers of an earlier conversion."""
         super().start_anew()
         self.store.mkdir()
 
     def publish(self, build: str) -> None:
-        """Put the finished store in the target's place; what was there stays until then."""
+        """Put the finished store in place; the old target remains until then."""
         self.check_target()
         if not self.within:
             name_build(self.store, build)
