@@ -1,9 +1,9 @@
-"""Chunk-level accumulation (ZEP 5): its attributes in and out.
+"""Reading and writing of the attributes of chunk-level accumulation (ZEP 5).
 
-An accumulation is a Zarr group beside the array.  The group attribute ``_ACCUMULATION_GROUP`` names, per combination of
-dimensions, the arrays of cumulative sums; each of these arrays says by ``_ACCUMULATION_STRIDE`` every how many chunks a
-sum is kept.  What the text leaves open is decided here as in the documentation: inclusive sums at the upper edges of
-chunks, the last at the end of the array; dimensions in any order that is unambiguous; absent combinations as empty.
+An accumulation is a Zarr group next to the array.  The group attribute ``_ACCUMULATION_GROUP`` names, per combination
+of dimensions, the arrays of cumulative sums; ``_ACCUMULATION_STRIDE`` of each is the number of chunks from one sum to
+the next.  Open questions are decided as in the documentation: sums are inclusive, at the upper edges of chunks, the
+last at the end of the array; dimensions may be in any unambiguous order; absent combinations are empty.
 
 Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0, editor's draft of 12 02 2023.
 """
@@ -71,7 +71,7 @@ def is_accumulation(attributes: Mapping[str, Any]) -> bool:
 
 
 def parse_group(attributes: Mapping[str, Any], dims: Sequence[str], *, source: str = "") -> Combinations:
-    """Return the arrays that the attributes of an accumulation group name.
+    """Return the arrays named by the attributes of an accumulation group.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def parse_group(attributes: Mapping[str, Any], dims: Sequence[str], *, source: s
         The attributes break the convention's schema, name a dimension that the array does not have or one twice, name
         different arrays for the same dimensions, or one array twice.  Lists every problem.
     LimitError
-        The attribute is larger than any true one.
+        The attribute is larger than any valid one.
 
     Notes
     -----
@@ -110,7 +110,7 @@ def parse_group(attributes: Mapping[str, Any], dims: Sequence[str], *, source: s
 
 
 def _read_group(attributes: Mapping[str, Any], dims: Dims | None, findings: Findings) -> Combinations:
-    """Return what a group names, or raise with every problem."""
+    """Return the arrays that a group names, or raise an error with every problem."""
     inspect(attributes, GROUP, findings)
     combinations = read_tree(_object(attributes).get(KEY), dims, findings)
     findings.check("the group attribute of the accumulation breaks its convention")
@@ -131,12 +131,12 @@ def write_group(combinations: Mapping[Dims, Names], dims: Sequence[str]) -> dict
     -------
     dict
         ``{"_ACCUMULATION_GROUP": ...}`` with dimensions nested in the order of `dims` and an empty object for every
-        unused combination (with more than eight dimensions only where one is needed).
+        unused combination (with more than eight dimensions only if it is needed).
 
     Raises
     ------
     ConventionError
-        What would be written breaks the convention.  Lists every problem.
+        The result would break the convention.  Lists every problem.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def parse_array(
     dimension_names: Sequence[str | None] | None = None,
     source: str = "",
 ) -> ArrayAttributes:
-    """Return what the attributes of an accumulation array say.
+    """Return the parsed attributes of an accumulation array.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def parse_array(
     dims : sequence of str, optional
         Dimensions of the array that was accumulated; the accumulation has the same in any order.
     combination : iterable of str, optional
-        Dimensions that the group says this array accumulates.
+        Dimensions that this array accumulates according to the group.
     dimension_names : sequence of str or None, optional
-        Zarr v3's own names of the dimensions, which must agree, and stand in where ``_ARRAY_DIMENSIONS`` is absent.
+        Zarr v3's own names of the dimensions, which must agree and are used if ``_ARRAY_DIMENSIONS`` is absent.
     source : str
         Store and array, for messages.
 
@@ -192,13 +192,14 @@ def parse_array(
     ------
     ConventionError
         The attributes break the convention's schema; dimensions and strides differ in number; a stride is negative; a
-        dimension occurs twice or is not one of `dims`; what is accumulated is not `combination`.  Lists every problem.
+        dimension occurs twice or is not one of `dims`; those accumulated are not `combination`.  Lists every
+        problem.
     LimitError
-        The attributes are larger than any true ones.
+        The attributes are larger than any valid ones.
 
     Notes
     -----
-    ZEP 5, "Zarr attribute file of accumulation data array".  A stride of 0 says "not accumulated".
+    ZEP 5, "Zarr attribute file of accumulation data array".  A stride of 0 means "not accumulated".
 
     Examples
     --------
@@ -240,7 +241,7 @@ def _check_dims(
     named: list[str | None] | None,
     findings: Findings,
 ) -> None:
-    """Note what is wrong with the dimensions of an accumulation array."""
+    """Note problems with the dimensions of an accumulation array."""
     where = "_ARRAY_DIMENSIONS"
     if ndim is not None and len(found) != ndim:
         findings.problem(where, f"{len(found)} dimensions are named for an array that has {ndim}")
@@ -261,7 +262,7 @@ def _check_dims(
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    """Return an object to look into; that a value is none is the schema's affair."""
+    """Return the value if it is an object, else an empty one, since the schema check reports other values."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -273,12 +274,12 @@ def write_array(dims: Sequence[str], stride: Sequence[Any] | Mapping[str, Any]) 
     dims : sequence of str
         Its dimensions.
     stride : sequence or mapping of int
-        Number of chunks between two sums per dimension, 0 where it is not accumulated (in a mapping: left out).
+        Number of chunks between two sums per dimension, 0 if it is not accumulated (in a mapping: left out).
 
     Raises
     ------
     ConventionError
-        What would be written breaks the convention.
+        The result would break the convention.
 
     Examples
     --------
@@ -292,7 +293,7 @@ def write_array(dims: Sequence[str], stride: Sequence[Any] | Mapping[str, Any]) 
                 findings.problem(f"stride[{shorten(d)}]", f"not one of the dimensions {list(dims)}")
         findings.check("no attributes can be written")
         stride = [stride.get(d, 0) for d in dims]
-    # Integers of NumPy are written as Python's own; JSON has no others.
+    # NumPy integers are converted to Python's, the only ones that JSON supports.
     numbers = [n.item() if isinstance(n, np.generic) else n for n in stride]
     attributes = {"_ARRAY_DIMENSIONS": list(dims), "_ACCUMULATION_STRIDE": numbers}
     written = parse_array(attributes).as_dict()
@@ -317,7 +318,7 @@ def find_array(attributes: Mapping[str, Any], dims: Iterable[str], kind: Kind = 
     Raises
     ------
     NotAccumulatedError
-        There is no such array; the message lists those that there are.
+        There is no such array; the message lists the available ones.
     ConventionError
         The attributes break their convention.
 
@@ -343,7 +344,7 @@ def find_array(attributes: Mapping[str, Any], dims: Iterable[str], kind: Kind = 
 
 
 def find_stride(attributes: Mapping[str, Any], dims: Iterable[str]) -> tuple[int, ...]:
-    """Return the accumulation stride along some dimensions: every how many chunks a sum is kept.
+    """Return the accumulation stride along some dimensions: the number of chunks from one sum to the next.
 
     Parameters
     ----------

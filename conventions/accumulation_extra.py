@@ -1,10 +1,9 @@
-"""What an accumulation needs to be exact and never stale, and ZEP 5 lacks: the attribute ``cfagg``.
+"""The attribute ``cfagg``: information missing from ZEP 5 that keeps an accumulation exact and never stale.
 
-It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, encoding), how its values
-are packed and masked, which weights were used and which other arrays matter, in which numbers was summed, which cells
-are kept out of the sums, which further arrays the group has, and by which checksums all of this is known to be
-undamaged.  This is version 2, and of groups that grow in place version 3; keys that a reader does not know do not
-change the meaning of the others.
+It accompanies ``_ACCUMULATION_GROUP`` and records the summed array (shape, chunks, type, encoding), how its values are
+packed and masked, the weights and other arrays that matter, the number type of the sums, the cells excluded from the
+sums, the further arrays of the group, and the checksums that detect damage to any of this.  This is version 2, or
+version 3 for groups that grow in place; keys that a reader does not know do not change the meaning of the others.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _REMEDY = "the attribute cfagg is not understood; rebuild the accumulation with 
 
 
 def parse_extra(value: Any, *, combinations: Combinations | None = None, source: str = "") -> Extra:
-    """Return what the attribute ``cfagg`` of an accumulation group says; `combinations` must agree with it."""
+    """Return the parsed attribute ``cfagg`` of an accumulation group; `combinations` must agree with it."""
     place = Place((KEY,), Findings(source or "accumulation group"))
     findings = place.findings
     version = value.get("version") if isinstance(value, dict) else None
@@ -105,7 +104,7 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
             if d not in dims:
                 message = f"the source has no dimension {shorten(d)}, only {shorten(list(dims))}"
                 findings.problem(path_text(["cfagg", key, d]), message)
-    # Along the dimension that grows they follow from the chunks alone: an array of them would have to be written again.
+    # Along the growing dimension the chunks alone determine them; an array would have to be rewritten each time.
     grows = set() if extra.growth is None else {extra.growth.dim}
     if not extra.boundaries.keys() <= extra.stride.keys() or set(extra.stride) - set(extra.boundaries) - grows:
         message = f"edges are given along {sorted(extra.boundaries)}, strides along {sorted(extra.stride)}"
@@ -148,7 +147,7 @@ def _check_numbers(extra: Extra, findings: Findings) -> None:
 
 
 def _check_combinations(extra: Extra, combinations: Combinations, findings: Findings) -> None:
-    """Note where the two attributes disagree."""
+    """Note contradictions between the two attributes."""
     for key, names in combinations.items():
         where = path_text(["_ACCUMULATION_GROUP", *key])
         for d in key:

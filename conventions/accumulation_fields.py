@@ -1,4 +1,4 @@
-"""What the values of a JSON object must be, described once: read with all problems and their key paths, and written."""
+"""Declarative description of the values of a JSON object, for reading with all problems and for writing."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = [
     "table",
 ]
 
-#: How JSON, which has no such numbers, writes them; as Zarr v3 does for fill values.
+#: Strings for numbers that JSON lacks, as in Zarr v3 for fill values.
 _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The key path of a value, and where problems with it are noted."""
+    """The key path of a value, and the findings that collect problems with it."""
 
     steps: tuple[str | int, ...]
     findings: Findings
 
     def at(self, step: str | int) -> Place:
-        """Return the place of a value in this one."""
+        """Return the place of a value inside this one."""
         return Place((*self.steps, step), self.findings)
 
     def problem(self, message: str) -> None:
@@ -55,7 +55,7 @@ class Place:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it, numbers of NumPy as Python's own."""
+    """Return a value as in JSON, with NumPy numbers converted to Python's."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):
@@ -65,21 +65,21 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Kind:
-    """What one value must be: how it is read, what stands for it where it is wrong, and how it is written."""
+    """The kind of a value: how it is read, the replacement for an invalid one, and how it is written."""
 
     read: Callable[[Any, Place], Any]
-    #: Harmless, so that all other values are looked at.
+    #: A harmless replacement, so that all other values are checked.
     nothing: Callable[[], Any]
     write: Callable[[Any], Any] = plain
-    #: Whether the key may be absent, which means `None`; and whether the values stand in the object itself.
+    #: Whether the key may be absent, which means `None`; and whether the values are keys of the enclosing object.
     may_be_absent: bool = False
     inline: bool = False
-    #: Where values are taken as they are: whether one is right, which tells lists of them quickly.
+    #: If values are not converted: whether one is valid, which makes checks of lists fast.
     fits: Callable[[Any], bool] | None = None
 
     @property
     def nullable(self) -> Kind:
-        """The same, or ``null``."""
+        """The same kind, or ``null``."""
         return replace(
             self,
             read=lambda value, place: None if value is None else self.read(value, place),
@@ -89,12 +89,12 @@ class Kind:
 
     @property
     def optional(self) -> Kind:
-        """The same, or absent."""
+        """The same kind, or an absent key."""
         return replace(self, nothing=lambda: None, may_be_absent=True)
 
 
 def kind(expected: str, fits: Callable[[Any], bool], nothing: Any = "") -> Kind:
-    """Return what a value must be that is taken as it is where it fits."""
+    """Return the kind of values that are used unchanged if they fit."""
 
     def read(value: Any, place: Place) -> Any:
         if fits(value):
@@ -145,12 +145,12 @@ def _write_number(value: Any) -> int | float | str:
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
-#: Any number, those too that JSON does not have.
+#: Any number, including those that JSON lacks.
 NUMBER = Kind(_read_number, lambda: 0, _write_number)
 
 
 def listing(each: Kind, most: int = limits.MAX_RANK) -> Kind:
-    """Return the kind of lists of no more than so many entries."""
+    """Return the kind of lists of at most `most` entries."""
 
     def read(value: Any, place: Place) -> tuple[Any, ...]:
         if not isinstance(value, list):
@@ -179,7 +179,7 @@ DIMS = Kind(_read_dims, tuple)
 
 
 def table(each: Kind, most: int) -> Kind:
-    """Return the kind of objects of no more than so many keys, whatever their names."""
+    """Return the kind of objects of at most `most` keys of any name."""
 
     def read(value: Any, place: Place) -> Table[str, Any]:
         if not isinstance(value, Mapping):
@@ -195,7 +195,7 @@ def table(each: Kind, most: int) -> Kind:
 
 @cache
 def _kinds(cls: type) -> dict[str, Kind]:
-    """Return what each field of a dataclass must be: as it is annotated, else by its type."""
+    """Return the kind of each field of a dataclass, from its annotation or else its type."""
     usual = {str: TEXT, int: integer(), bool: FLAG}
     hints = get_type_hints(cls, include_extras=True)
     return {
@@ -204,7 +204,7 @@ def _kinds(cls: type) -> dict[str, Kind]:
 
 
 def record(cls: type) -> Kind:
-    """Return the kind of objects with the fields of a dataclass, whose ``check`` is asked about well-formed ones."""
+    """Return the kind of objects with the fields of a dataclass, whose ``check`` is called for well-formed ones."""
 
     def nothing() -> Any:
         return cls(**{name: each.nothing() for name, each in _kinds(cls).items()})

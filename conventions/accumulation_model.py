@@ -1,7 +1,7 @@
-"""What the attributes of an accumulation group say, as values that do not change.
+"""The attributes of an accumulation group as immutable values.
 
-Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5), and version 1 of the attribute
-``cfagg`` beside it.
+Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5), and version 1 of the accompanying
+attribute ``cfagg``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Dims = tuple[str, ...]
 
 
 class Table[K, V](Mapping[K, V]):
-    """A mapping that is immutable, keeps its order, can be hashed and pickled."""
+    """An immutable mapping that keeps its order and can be hashed and pickled."""
 
     __slots__ = ("_items",)
     _items: dict[K, V]
@@ -61,16 +61,16 @@ class Names:
     #: Sums of the data, and of the data times their weights.
     unweighted: str | None = None
     weighted: str | None = None
-    #: Sums of the weights, or counts where there are no weighted data.
+    #: Sums of the weights, or counts if there are no weighted data.
     weights: str | None = None
 
     @property
     def data(self) -> str | None:
-        """The sums of the data, weighted where there are both."""
+        """The sums of the data, preferably the weighted ones."""
         return self.weighted or self.unweighted
 
     def as_dict(self) -> dict[str, str]:
-        """Return what is named, by the convention's own keys."""
+        """Return the names by the convention's keys."""
         pairs = {"_DATA_UNWEIGHTED": self.unweighted, "_DATA_WEIGHTED": self.weighted, "_WEIGHTS": self.weights}
         return {key: name for key, name in pairs.items() if name is not None}
 
@@ -88,11 +88,11 @@ class Combinations(Table[Dims, Names]):
 
 @dataclass(frozen=True, slots=True)
 class ArrayAttributes:
-    """What the attributes of an accumulation array say."""
+    """The attributes of an accumulation array."""
 
-    #: In the order of the accumulation array, which may not be the source's.
+    #: In the order of the accumulation array, which may differ from the source's.
     dims: Dims
-    #: Per dimension the number of chunks between two samples, 0 where it is not accumulated.
+    #: Per dimension the number of chunks between two samples, 0 if it is not accumulated.
     stride: tuple[int, ...]
 
     @property
@@ -101,7 +101,7 @@ class ArrayAttributes:
         return tuple(d for d, n in zip(self.dims, self.stride, strict=True) if n)
 
     def axes(self, source: Dims) -> tuple[int, ...]:
-        """Return per axis of the accumulation array the axis of the source with the same dimension."""
+        """Return, for each axis of the accumulation array, the axis of the source with the same dimension."""
         return tuple(source.index(d) for d in self.dims)
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def sample_positions(edges: npt.ArrayLike | Regular, length: int, stride: int) -
     Returns
     -------
     int64 array, shape (ceil(n / stride),)
-        ``b[k] = min(edges[min((k + 1) * stride, n)], length)``: sum ``k`` is that over ``[0, b[k])``.  The last one is
-        `length`, also where the last stride is a part of one.
+        ``b[k] = min(edges[min((k + 1) * stride, n)], length)``: sum ``k`` is over ``[0, b[k])``.  The last one is
+        `length`, even if the last stride is incomplete.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def sample_positions(edges: npt.ArrayLike | Regular, length: int, stride: int) -
         samples = -(-count // stride)
         if samples > limits.MAX_PARTITIONS:
             raise LimitError(f"{samples} accumulation samples along a dimension; the cap is {limits.MAX_PARTITIONS}")
-        # Python's integers: a stride may be as large as it likes.
+        # Python's integers, since a stride may be arbitrarily large.
         step = min(stride, max(count, 1)) * width
         return np.minimum(np.arange(1, samples + 1, dtype=np.int64) * step, length)
     array = np.asarray(edges, dtype=np.int64)

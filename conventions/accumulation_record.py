@@ -1,6 +1,6 @@
-"""The attribute ``cfagg`` of an accumulation group as a value that does not change; see `accumulation_extra`.
+"""The attribute ``cfagg`` of an accumulation group as an immutable value; see `accumulation_extra`.
 
-The annotations say what each value must be in JSON; reading, checking and writing follow from them.
+The annotations describe each value in JSON; reading, checking and writing are derived from them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ __all__ = [
     "run_lengths",
 ]
 
-#: Version of the attribute that is written; that of groups that grow in place, which is written for these alone.
+#: Version of the attribute that is written; the version for groups that grow in place, written for these only.
 VERSION, GROWING = 2, 3
 
-#: Statistics that a level of the chunk grid may hold, by their keys.
+#: Keys of the statistics that a level of the chunk grid may have.
 STATISTICS = ("count", "min", "max", "sum", "m2", "weights")
 
-#: Chunks of one dimension: their length where it is one, else runs of (length, number).
+#: Chunks of one dimension: their length if it is the same for all, else runs of (length, number).
 Chunks = int | tuple[tuple[int, int], ...]
 
 _TOKEN = kind(
@@ -72,7 +72,7 @@ _NUMBERS = listing(integer(), limits.MAX_PARTITIONS)
 
 
 def _read_chunks(value: Any, place: Place) -> Chunks:
-    """Return the chunks of one dimension: one length, or runs of lengths, whose number is bounded."""
+    """Return the chunks of one dimension: one length, or a bounded number of runs of lengths."""
     if type(value) is int and 0 < value < 2**63:
         return value
     if not isinstance(value, list):
@@ -96,18 +96,18 @@ def _is_numeric(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The array whose sums these are, as it was when they were built."""
+    """The array that was summed, as it was when the sums were built."""
 
     name: str
     dims: Annotated[Dims, DIMS]
     shape: Annotated[tuple[int, ...], listing(integer())]
     #: Per dimension the length of its chunks, or runs of (length, number).
     chunks: Annotated[tuple[Chunks, ...], listing(Kind(_read_chunks, lambda: 1))]
-    #: NumPy's name of its type, as stored.
+    #: NumPy's name of its stored type.
     dtype: Annotated[str, kind("a numeric type", _is_numeric)]
-    #: What else of its metadata decides which values its bytes are: canonical JSON text by name.
+    #: Other metadata that determine how its bytes are decoded: canonical JSON text by name.
     encoding: Annotated[Table[str, str], _TEXTS]
-    #: Number of its objects, stored or not: the first rows of the table of stamps.
+    #: Number of its objects, stored or not, which are the first rows of the table of stamps.
     objects: int
 
     @classmethod
@@ -131,7 +131,7 @@ class Source:
         return Grid(axes, self.shape)
 
     def check(self, place: Place) -> None:
-        """Note dimensions, sizes and chunks that do not belong together."""
+        """Note dimensions, sizes and chunks that do not match."""
         if not len(self.dims) == len(self.shape) == len(self.chunks):
             place.problem(f"{len(self.dims)} dims, {len(self.shape)} sizes in shape and {len(self.chunks)} chunks")
             return
@@ -174,27 +174,27 @@ class MaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class WeightsRecord:
-    """Where the weights came from and where they are kept."""
+    """The origin of the weights and where they are stored."""
 
-    #: A variable of the store, or an array that was given.
+    #: A variable of the store, or an array passed by the caller.
     kind: Annotated[str, one_of(("area", "variable", "array"))]
-    #: The variable that they were made from.
+    #: The variable that they were computed from.
     name: Annotated[str | None, TEXT.nullable]
-    #: Array of the group that keeps them, float64, and the dimensions they span in the source's order.
+    #: Array of the group that stores them, float64, and the dimensions they span in the source's order.
     array: Annotated[str, NODE]
     dims: Annotated[Dims, DIMS]
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """Another array of the store on which answers depend: a coordinate, or what weights were made from."""
+    """Another array of the store on which answers depend: a coordinate, or the source of the weights."""
 
     path: str
-    #: Of one that is used for both, "weights".
+    #: "weights" for an array that is used for both.
     use: Annotated[str, one_of(("coordinate", "weights"))]
-    #: Canonical JSON text of what of its metadata matters; empty where something else was used instead.
+    #: Canonical JSON text of its relevant metadata; empty if something else was used instead.
     description: Annotated[Table[str, str], _TEXTS]
-    #: Its objects, stored or not: its rows in the table of stamps, after those of what is listed before.
+    #: Number of its objects, stored or not, which are its rows in the table of stamps, in the order of this list.
     objects: int
 
 
@@ -207,15 +207,15 @@ def _read_triple(value: Any, place: Place) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """By what the arrays of a group are known to be those of one build, and undamaged."""
+    """Evidence that the arrays of a group are from one build and undamaged."""
 
     #: Hexadecimal; each array repeats it in its attributes.
     build: Annotated[str, _TOKEN]
     #: Array of CRC-32C of the stored chunks of all other arrays.
     array: Annotated[str, NODE]
-    #: By array: number of its first chunk in that array, number of its chunks, CRC-32C of its metadata.
+    #: By array: index of its first chunk in that array, number of its chunks, CRC-32C of its metadata.
     places: Annotated[Table[str, tuple[int, int, int]], table(Kind(_read_triple, tuple), _MANY)]
-    #: CRC-32C of metadata, then of chunks, of that array itself and of the stamps.
+    #: CRC-32C of the metadata and then of the chunks, for that array itself and for the stamps.
     own: Annotated[Table[str, tuple[int, ...]], table(_NUMBERS, 2)]
 
 
@@ -225,7 +225,7 @@ def _read_level(value: Mapping[str, Any], place: Place) -> Table[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class LevelNames:
-    """Names of the statistics of one combination at one level of its pyramid, by kind as far as stored."""
+    """Names of the statistics of one combination at one level of its pyramid, by kind, if stored."""
 
     dims: Annotated[Dims, DIMS]
     #: A cell is ``8**level`` chunks along these dimensions.
@@ -238,11 +238,11 @@ _REAL = replace(FINITE, read=lambda value, place: float(FINITE.read(value, place
 
 @dataclass(frozen=True, slots=True)
 class MagnitudesRecord:
-    """How large the summed values are, from which the error of an answer is bounded."""
+    """Magnitudes of the summed values, which give a bound on the error of an answer."""
 
-    #: In no chunk are more than some 5 % of the values that are not 0 smaller; 0 where not known.
+    #: At most some 5 % of the nonzero values of any chunk are smaller; 0 if not known.
     small: Annotated[float, _REAL]
-    #: No value in the sums is larger in magnitude, and no weight heavier.
+    #: Upper bounds of the magnitude of any value in the sums, and of any weight.
     largest: Annotated[float, _REAL]
     heaviest: Annotated[float, _REAL] = 1.0
 
@@ -254,16 +254,16 @@ class MagnitudesRecord:
 
 @dataclass(frozen=True, slots=True)
 class OutliersRecord:
-    """Cells that are kept out of the sums, weights and counts, for they would cost the others digits."""
+    """Cells that are excluded from the sums, weights and counts because they would cost the others precision."""
 
-    #: Stored values of larger magnitude are kept out.
+    #: Stored values of larger magnitude are excluded.
     limit: Annotated[int | float, FINITE]
     #: Arrays of the group: positions as int64 of shape (cells, dimensions), and stored values.
     positions: Annotated[str, NODE]
     values: Annotated[str, NODE]
 
     def check(self, place: Place) -> None:
-        """Note a limit that keeps everything out."""
+        """Note a limit that excludes everything."""
         if self.limit <= 0:
             place.at("limit").wrong("a number above 0", self.limit)
 
@@ -281,22 +281,22 @@ _FOUR = Kind(_read_four, lambda: (0, 0, 0, 0))
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a group grows in place along one dimension: which rows of its two tables count, and their checksums."""
+    """Growth of a group in place along one dimension: the valid rows of its two tables, and their checksums."""
 
     #: The dimension that grows.
     dim: str
-    #: Of the table of stamps: rows that stay as they are, CRC-32C of these, rows after them that do not, CRC-32C of
-    #: those.
+    #: For the table of stamps: the number of rows that stay unchanged and their CRC-32C, then those of the rows after
+    #: them, which may change.
     stamps: Annotated[tuple[int, int, int, int], _FOUR]
-    #: Of the table of checksums.
+    #: The same for the table of checksums.
     checks: Annotated[tuple[int, int, int, int], _FOUR]
-    #: Infinite elements in what stays of the array; others are counted again when they are read again.
+    #: Infinite elements in the part of the array that stays; others are counted again when they are read again.
     infinite: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """How many elements are left out, and the infinite ones among them."""
+    """Number of excluded elements, and of the infinite ones among them."""
 
     missing: int = 0
     nonfinite: int = 0
@@ -329,23 +329,23 @@ def _write_counts(counts: Mapping[Dims, str]) -> Any:
 class Extra:
     """The attribute ``cfagg`` of an accumulation group."""
 
-    #: What was summed.
+    #: The summed array.
     source: Annotated[Source, record(Source)]
     #: Array of stamps and checksums of the stored objects of the source, and then of the related arrays.
     stamps: Annotated[str, NODE]
     checks: Annotated[Checks, record(Checks)]
-    #: How stored values become real ones; the sums are of stored ones.
+    #: How stored values are unpacked; the sums are of stored ones.
     packing: Annotated[Packing | None, record(Packing).nullable] = None
     mask: Annotated[MaskRecord, record(MaskRecord)] = field(default_factory=MaskRecord)
     weights: Annotated[WeightsRecord | None, record(WeightsRecord).nullable] = None
-    #: In which numbers was summed.
+    #: The number type of the sums.
     sums: Annotated[str, one_of(("float64", "int64", "double-double"))] = "float64"
     #: Chunks between two samples per accumulated dimension.
     stride: Annotated[Table[str, int], table(integer(1), limits.MAX_RANK)] = field(default_factory=Table)
     excluded: Annotated[Excluded, record(Excluded)] = field(default_factory=Excluded)
-    #: Name of the low parts by name of the array they belong to; double-double only.
+    #: Names of the arrays of low parts, by the arrays they belong to; double-double only.
     low: Annotated[Table[str, str], table(NODE, _MANY)] = field(default_factory=Table)
-    #: Names of cumulative counts by combination, where weights are used and something is missing.
+    #: Names of cumulative counts by combination, if weights are used and values are missing.
     counts: Annotated[Table[Dims, str], Kind(_read_counts, Table, _write_counts)] = field(default_factory=Table)
     statistics: Annotated[tuple[LevelNames, ...], listing(record(LevelNames), _MANY)] = ()
     #: Name of the array of sample positions by accumulated dimension.
@@ -354,10 +354,10 @@ class Extra:
     related: Annotated[tuple[Related, ...], listing(record(Related), _MANY)] = ()
     #: Program and version that wrote the group.
     created_by: str = "cfagg"
-    #: None where sums are exact, and in groups of older versions.
+    #: None if sums are exact, and in groups of older versions.
     magnitudes: Annotated[MagnitudesRecord | None, record(MagnitudesRecord).optional] = None
     outliers: Annotated[OutliersRecord | None, record(OutliersRecord).optional] = None
-    #: None of groups that are built as a whole.
+    #: None for groups that are built as a whole.
     growth: Annotated[Growth | None, record(Growth).optional] = None
 
     @property

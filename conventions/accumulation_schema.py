@@ -1,7 +1,7 @@
 """The group attribute of the accumulation convention as a tree, and the two JSON schemas that attributes follow.
 
-Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5).  The schemas are shipped as they stand
-there, in ``schemas/``.
+Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5).  The schemas are shipped unchanged in
+``schemas/``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, dict),
     "array": lambda v: isinstance(v, list),
     "string": lambda v: isinstance(v, str),
-    # As JSON schema has it: 2.0 is one, true is not.
+    # As in JSON schema, 2.0 is one and true is not.
     "integer": lambda v: type(v) is int or (type(v) is float and v.is_integer()),
 }
 is_integer = _TYPES["integer"]
@@ -56,36 +56,36 @@ is_integer = _TYPES["integer"]
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """Return one of the two schemas as it is shipped."""
+    """Return one of the two shipped schemas."""
     loaded: dict[str, Any] = json.loads(pkgutil.get_data("cfagg.conventions", f"schemas/{name}.json") or b"")
     return loaded
 
 
 @cache
 def _validator(name: str) -> Any:
-    """Return the validator of a schema; made once, since it costs as much as a thousand uses."""
+    """Return the validator of a schema, created once because that costs as much as a thousand uses."""
     from jsonschema import Draft7Validator
 
     return Draft7Validator(schema(name))
 
 
 def validate(document: Any, name: str, findings: Findings) -> None:
-    """Note whether a document that is to be written breaks its schema, by jsonschema, which knows all of its rules."""
+    """Note whether a document to be written breaks its schema, with jsonschema, which knows all of its rules."""
     document = _part(document, name, findings)
     for error in _validator(name).iter_errors(document):
         findings.problem(path_text(error.absolute_path), f"breaks the rule {error.validator!r} of its JSON schema")
 
 
 def inspect(document: Any, name: str, findings: Findings) -> None:
-    """Note everything that breaks a schema in the part of a document that it speaks of, rule by rule."""
-    # Without jsonschema: loading it takes longer than any question to an accumulation.
+    """Note every violation of a schema in the part of a document that it covers, rule by rule."""
+    # Without jsonschema, since loading it takes longer than any query of an accumulation.
     found = _broken(_part(document, name, findings), schema(name), (), schema(name))
     for path, message in sorted(found, key=lambda f: [str(step) for step in f[0].of]):
         findings.problem(path_text([*path.of, *path.key]), message)
 
 
 def _part(document: Any, name: str, findings: Findings) -> Any:
-    """Return the part of a document that its schema speaks of, if it is of a true one's size."""
+    """Return the part of a document that its schema covers, if its size is plausible."""
     if isinstance(document, Mapping):
         document = {key: document[key] for key in schema(name)["properties"] if key in document}
     _bound(document, findings.subject)
@@ -93,7 +93,7 @@ def _part(document: Any, name: str, findings: Findings) -> Any:
 
 
 class _Where(NamedTuple):
-    """Key path of the value concerned, and the key of what it lacks or has too much."""
+    """Key path of the value concerned, and the key that is missing from it or superfluous."""
 
     of: tuple[str | int, ...]
     key: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class _Where(NamedTuple):
 def _broken(
     value: Any, rule: Mapping[str, Any], steps: tuple[str | int, ...], whole: Mapping[str, Any]
 ) -> Iterator[tuple[_Where, str]]:
-    """Yield what breaks a rule of a schema."""
+    """Yield violations of a rule of a schema."""
     if "$ref" in rule:
         rule = whole["definitions"][rule["$ref"].rpartition("/")[2]]
     if not _TYPES[rule["type"]](value):
@@ -122,7 +122,7 @@ def _broken(
 
 
 def _bound(document: Any, subject: str) -> None:
-    """Raise `LimitError` for a document that would cost much to look at; takes no recursion itself."""
+    """Raise `LimitError` for a document that is expensive to examine; not recursive itself."""
     level, depth, count = [document], 0, 0
     while level:
         if depth > limits.MAX_DEPTH + 2:
@@ -141,7 +141,7 @@ def _bound(document: Any, subject: str) -> None:
 
 
 def is_dimension(key: str) -> bool:
-    """Return whether the schema takes a key for the name of a dimension."""
+    """Return whether the schema treats a key as the name of a dimension."""
     return any(re.search(pattern, key) for pattern in schema(GROUP)["properties"][KEY]["patternProperties"])
 
 
@@ -170,8 +170,8 @@ def path_text(steps: Iterable[str | int]) -> str:
 #: Name of the group attribute.
 KEY = "_ACCUMULATION_GROUP"
 
-#: Unused combinations of so many dimensions are still written out as empty objects; absent ones read alike, and every
-#: dimension more would double the attribute.
+#: Unused combinations of up to this many dimensions are written as empty objects.  Absent ones mean the same, and each
+#: further dimension would double the attribute.
 _WRITTEN_OUT = 8
 
 
@@ -179,25 +179,25 @@ _NODE_NAME = re.compile(r"(?!\.|__)[^/\\\x00-\x1f\ud800-\udfff]{1,255}").fullmat
 
 
 def is_node_name(name: str) -> bool:
-    """Return whether a text can name an array inside a Zarr group, and leads nowhere else."""
+    """Return whether a text can name an array inside a Zarr group, and nothing elsewhere."""
     return _NODE_NAME(name) is not None and name != "zarr.json"
 
 
 def _walk(tree: Mapping[str, Any]) -> Iterator[tuple[Dims, dict[str, str]]]:
-    """Yield path and array names of every object in the tree; what is not an object or text is the schema's affair."""
+    """Yield path and array names of every object in the tree; values of other types are left to the schema check."""
     waiting: list[tuple[Dims, Mapping[str, Any]]] = [((), tree)]
     while waiting:
         path, node = waiting.pop()
         if path:
             yield path, {k: v for k, v in node.items() if k in KINDS and isinstance(v, str)}
         if path and path[-1] in path[:-1]:
-            continue  # told where it stands; what is below it cannot be right either
+            continue  # reported by the caller; anything below it is wrong, too
         inner = [(k, v) for k, v in node.items() if is_dimension(k) and isinstance(v, Mapping)]
         waiting.extend(((*path, k), v) for k, v in reversed(inner))
 
 
 def read_tree(tree: Any, dims: Dims | None, findings: Findings) -> Combinations:
-    """Return what a group attribute names; without `dims`, dimensions stand in the order of the attribute."""
+    """Return the arrays that a group attribute names; without `dims`, dimensions are in the order of the attribute."""
     found: dict[frozenset[str], tuple[Dims, dict[str, str]]] = {}
     owners: dict[str, str] = {}
     for path, named in _walk(tree if isinstance(tree, Mapping) else {}):
@@ -239,7 +239,7 @@ def write_tree(combinations: Mapping[Dims, Names], dims: Dims) -> dict[str, Any]
     if len(dims) <= _WRITTEN_OUT:
         keys = [key for n in range(1, len(dims) + 1) for key in subsets(dims, n)]
     tree: dict[str, Any] = {}
-    # Names stand before the dimensions below them, and combinations in the order of the dimensions.
+    # Names precede the dimensions below them, and combinations are in the order of the dimensions.
     for key in sorted(keys, key=lambda key: [dims.index(d) for d in key]):
         node = tree
         for d in key:

@@ -1,7 +1,7 @@
-"""Parts of a dataset that follow another convention than CF, and are checked by that convention's rules only.
+"""Parts of a dataset that follow another convention than CF, and are checked by the rules of that convention only.
 
-Accumulation groups (ZEP 5) stand in a Zarr store beside the array whose sums they hold.  Stores of observations are
-tables with a layout of their own.
+Accumulation groups (ZEP 5) are in a Zarr store next to the array whose sums they contain.  Stores of observations are
+tables with a special layout.
 """
 
 from __future__ import annotations

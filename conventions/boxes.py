@@ -1,7 +1,7 @@
-"""Virtual partitions: a hyperrectangular partition matrix from sub-arrays that fill the master array in any way.
+"""Virtual partitions: a hyperrectangular partition matrix from sub-arrays that tile the master array in any way.
 
-The edges of all sub-arrays together cut the master array into cells.  A cell is a partition; where a sub-array covers
-more than one cell, each of them is a `part` of it.
+The edges of all sub-arrays together cut the master array into cells.  A cell is a partition; if a sub-array covers
+several cells, each of them is a `part` of it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Ranges = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Box:
-    """A sub-array and the place that it fills.
+    """A sub-array and its location.
 
     Parameters
     ----------
     location : sequence of (int, int)
         Half-open ranges (start, stop) of the master array, one per dimension.
     layout : Layout, optional
-        How it is stored; by default as the master array.  Its `shape` is found from the location.
+        How it is stored; by default like the master array.  Its `shape` is derived from the location.
     file, address : str, optional
-        Where it is stored.
+        File and address where it is stored.
     offset : int
         Address in the file, -1 for none.
     """
@@ -54,7 +54,7 @@ def from_boxes(
     axes: Sequence[Sequence[int]] | None = None,
     flipped: Sequence[Sequence[bool]] | None = None,
 ) -> tuple[Grid, npt.NDArray[np.int64], list[str | None]]:
-    """Return the matrix of (virtual) partitions that boxes make.
+    """Return the matrix of (virtual) partitions formed by boxes.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def from_boxes(
         Per box and per dimension of its sub-array, the dimension of the master array, -1 for an extra one of size 1.
         By default the master array's order.
     flipped : sequence of sequence of bool, optional
-        Per box and per dimension of its sub-array, whether it runs against the master array.  By default none does.
+        Per box and per dimension of its sub-array, whether it is reversed in the master array.  By default none is.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def from_boxes(
     int64 array, shape (grid.size,)
         The box of each partition, in C order.
     list of str or None
-        The part of each partition in canonical text of its sub-array's own order, None for the whole.
+        The part of each partition as canonical text in the order of its sub-array, None for the whole.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def aggregate(
     boxes: Sequence[Box],
     **fields: Any,
 ) -> Aggregation:
-    """Return the aggregation of sub-arrays that fill the master array in any way, with virtual partitions where needed.
+    """Return the aggregation of sub-arrays that tile the master array in any way, with virtual partitions if needed.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _corners(shape: Sequence[int], boxes: Sequence[Ranges]) -> npt.NDArray[np.in
 def _owners(corners: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]:
     """Return the box of each cell, flat in C order."""
     owner = np.full(grid.matrix_shape, -1, np.int64)
-    # Edges hold every corner, so that a search finds the cell that starts (or ends) there.
+    # Edges include every corner, so a search finds the cell that starts (or ends) there.
     cells = [np.searchsorted(e, corners[:, d]) for d, e in enumerate(grid.edges)]
     for k in range(len(corners)):
         span: tuple[Any, ...] = tuple(slice(*c[k].tolist()) for c in cells)
@@ -220,7 +220,7 @@ def _owners(corners: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]
 
 
 def _part(box: Sequence[Sequence[int]], cell: Ranges, axes: Sequence[int], flipped: Sequence[bool]) -> str:
-    """Return the part of a sub-array that fills a cell, in the sub-array's own order and before any reversal."""
+    """Return the part of a sub-array that fills a cell, in the sub-array's order and before any reversal."""
     ranges, sizes = [], []
     for axis, flip in zip(axes, flipped, strict=True):
         if axis < 0:
@@ -234,7 +234,7 @@ def _part(box: Sequence[Sequence[int]], cell: Ranges, axes: Sequence[int], flipp
 
 
 def _check_dims(dims: tuple[str, ...], boxes: Sequence[Box], layouts: Sequence[Layout]) -> None:
-    """Raise where a sub-array lacks a dimension that its location spans."""
+    """Raise an error if a sub-array lacks a dimension that its location spans."""
     findings = Findings("boxes")
     for k, (box, layout) in enumerate(zip(boxes, layouts, strict=True)):
         for dim, (start, stop) in zip(dims, box.location, strict=True):

@@ -1,6 +1,6 @@
 """CF-1.13: from an aggregation variable and the variables that it names to an aggregation.
 
-``map`` gives the sizes of the fragments, ``uris`` and ``identifiers`` where they are; or ``unique_values`` gives the
+``map`` gives the sizes of the fragments; ``uris`` and ``identifiers`` give their locations, or ``unique_values`` the
 one value of each.
 
 Sources: CF-1.13 section 2.8 and its conformance requirements, appendix L.
@@ -30,7 +30,7 @@ _VALUES = frozenset({"map", "unique_values"})
 
 
 def is_complete(terms: frozenset[str]) -> bool:
-    """Return whether the features of ``aggregated_data`` are one of the two sets that there are.
+    """Return whether the features of ``aggregated_data`` are one of the two possible sets.
 
     >>> is_complete(frozenset({"map", "unique_values"})), is_complete(frozenset({"map", "uris"}))
     (True, False)
@@ -43,7 +43,7 @@ def parse(
 ) -> Aggregation:
     """Return the aggregation that a variable describes by ``map``, ``uris``, ``identifiers`` and ``unique_values``.
 
-    `ConventionError` tells of attributes and variables that break the convention, `LimitError` of too many fragments.
+    Raises `ConventionError` if attributes or variables break the convention, and `LimitError` for too many fragments.
     """
     said = Instructions(name, attributes, dtype, scope, source, str)
     if not is_complete(frozenset(said.terms)):

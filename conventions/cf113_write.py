@@ -1,7 +1,7 @@
 """CF-1.13: from an aggregation to an aggregation variable and the variables of its instructions.
 
 Source: CF-1.13 section 2.8.  Canonical: the variables of instructions are named after the aggregation variable,
-identifiers are a scalar where all are equal, and absolute paths are ``file:`` URIs.
+identifiers are a scalar if all are equal, and absolute paths are ``file:`` URIs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIALECT = "CF-1.13"
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what CF-1.13 has no words for."""
+    """Yield everything that CF-1.13 cannot express."""
     partitions = aggregation.partitions
     held = encoded.stored(aggregation)
     yield from fragment_lacks(aggregation)
@@ -52,7 +52,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     elif gone.any() and fill_of(aggregation) is None:
         why = "a missing unique value is written as the _FillValue of the variable, which has none; give it one"
         yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
-        # Where these become fragments, the others have to.
+        # If these become fragments, the others have to, too.
         yield from of_codes(unique & ~gone, "unique value", map(str, partitions.values.tolist()), partitions.value, why)
     yield from of_versions(partitions, "each fragment is one variable")
     for name in aggregation.terms:
@@ -60,19 +60,19 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def notes(aggregation: Aggregation) -> list[str]:
-    """Return what is left out because it is said elsewhere."""
+    """Return notes on information that is left out because it is stored elsewhere."""
     return unsaid(aggregation)
 
 
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     """Return the aggregation variable and its instructions.
 
-    What changes no value and cannot be said is left out; `lacks` lists it.
+    Information that cannot be expressed is left out if values do not depend on it; `lacks` lists it.
 
     Raises
     ------
     ConventionError
-        Something without which values would be other ones; ``problems`` lists all of it.
+        Information on which values depend cannot be expressed; ``problems`` lists all of it.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The JSON of NCA and CFA: which version a text is in, from the names it gives, its keys, and what closes.
+"""The JSON of NCA and CFA: the version of a text, from the names it gives, its keys, and whether it closes.
 
-The version that the file names is tried first.  Where its partitions do not fill the array under it, those of another
-may: the examples of CFA 0.4 have locations whose ends do not belong to them although its text says that they do, and
-the brackets of ``part`` changed their meaning between 0.3 and 0.4.
+The version that the file names is tried first.  If the partitions do not fill the array in it, they may in another: the
+examples of CFA 0.4 have locations with exclusive ends although its text says that they are inclusive, and the brackets
+of ``part`` changed their meaning between 0.3 and 0.4.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Closing = tuple[Version, Aggregation, list[warnings.WarningMessage]]
 _LOCATION = re.compile(r"location[\"']?\s*:\s*\[([\[\]0-9,\s]{,4096})").match
 _INTEGER = re.compile(r"[0-9]{1,18}").findall
 
-#: Keys that CFA 0.3 and 0.4 do not have in common, or understand in two ways.
+#: Keys that only one of CFA 0.3 and 0.4 has, or that differ in meaning between them.
 _TOLD_APART = ("part", "directions", "reverse", "flip", "filename", "header_offset", "data_offset", "disk_length")
 
-#: Characters at the ends of a long text in which the names of keys are looked for.
+#: Characters at the ends of a long text that are searched for the names of keys.
 _SEEN = 1 << 16
 
 
 class DialectWarning(RepairWarning):
-    """Two versions can be meant, or another one than the file names."""
+    """The text is ambiguous between two versions, or in another one than the file names."""
 
 
 def version_of(attributes: Mapping[str, Any], named: str | None) -> tuple[Version, str]:
-    """Return the version of ``nca_array`` or ``cfa_array``, and what says so, nothing where two can be meant."""
+    """Return the version of ``nca_array`` or ``cfa_array`` and the reason, which is empty if it is ambiguous."""
     prefix = "nca" if "nca_array" in attributes else "cfa"
     if named in VERSIONS and VERSIONS[named].prefix == prefix:
         return VERSIONS[named], f"'Conventions' names {named}"
@@ -70,7 +70,7 @@ def _has(text: str, *keys: str) -> bool:
 def parse_json(
     name: str, attributes: Mapping[str, Any], dtype: np.dtype[Any], scope: Scope, named: str | None, *, source: str = ""
 ) -> Aggregation:
-    """Return the aggregation that ``nca_array`` or ``cfa_array`` describes; all else as of `nca.parse`."""
+    """Return the aggregation that ``nca_array`` or ``cfa_array`` describes; everything else is as for `nca.parse`."""
     version, why = version_of(attributes, named)
     array = f"{version.prefix}_array"
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
@@ -82,7 +82,7 @@ def parse_json(
 
     early = _half_open(text, given, scope, version, subject)
     if early is not None:
-        # Where ranges without their ends reach the end of the array, those with them leave it: none of these closes.
+        # If a range with an exclusive end reaches the end of the array, inclusive ones exceed it and cannot close.
         found = _closing(read, [v for v in _others(version, text, named=bool(why)) if not v.inclusive])
         if found:
             return _latest(found, version, why, f"{subject}: {array}", early)
@@ -110,13 +110,13 @@ def parse_json(
 
 
 def _half_open(text: str, attributes: Mapping[str, Any], scope: Scope, version: Version, subject: str) -> str | None:
-    """Return what in the first or last location is out of range in a version whose ranges include their ends."""
+    """Return the problem if the first or last location is out of range in a version with inclusive ranges."""
     if not version.inclusive:
         return None
     try:
         dims, shape = nca.dimensions(attributes.get(f"{version.prefix}_dimensions", ""), scope.sizes, subject, version)
     except CfaggError:
-        return None  # reading tells
+        return None  # reported when read
     for at in (text.find("location"), text.rfind("location")):
         found = None if at < 0 else _LOCATION(text, at)
         numbers = [] if found is None else [int(n) for n in _INTEGER(found[1])]
@@ -129,7 +129,7 @@ def _half_open(text: str, attributes: Mapping[str, Any], scope: Scope, version: 
 
 
 def _others(version: Version, text: str, *, named: bool) -> list[Version]:
-    """Return the other versions in which a text may be, oldest first, that which it names or shows behind them."""
+    """Return the other versions in which a text may be, oldest first, but the one that it names or shows last."""
     known = [v for v in VERSIONS.values() if v.prefix == version.prefix]
     if version.prefix == "nca":
         later = version if version.defaults else known[-1]
@@ -137,13 +137,13 @@ def _others(version: Version, text: str, *, named: bool) -> list[Version]:
         known = [*([NCA_0_1] if "pdimensions" in text else []), later.exclusive(), later]
     else:
         known = [CFA_0_3.exclusive(), CFA_0_3, CFA_0_4.exclusive(), CFA_0_4]
-        if not _has(text, *_TOLD_APART):  # both make the same of it
+        if not _has(text, *_TOLD_APART):  # both read it the same way
             known = [v for v in known if v.name == (version if named else CFA_0_4).name]
     return sorted((v for v in known if v != version), key=lambda v: named and v.name == version.name)
 
 
 def _closing(read: Read, known: list[Version]) -> list[Closing]:
-    """Return what those versions make of a text in which it closes, the later where two make the same of it."""
+    """Return the results of the versions in which a text closes, only the later of two with equal results."""
     found: list[Closing] = []
     for other in known:
         if (result := _silently(read, other)) is not None:
@@ -153,7 +153,7 @@ def _closing(read: Read, known: list[Version]) -> list[Closing]:
 
 
 def _latest(found: list[Closing], version: Version, why: str, subject: str, gap: str) -> Aggregation:
-    """Return what the latest of some versions makes of a text, with a warning that names all."""
+    """Return the result of the latest of some versions, with a warning that names all."""
     _, made, said = found[-1]
     for warning in said:
         warnings.warn(str(warning.message), warning.category, stacklevel=4)
@@ -168,14 +168,14 @@ def _latest(found: list[Closing], version: Version, why: str, subject: str, gap:
 
 
 def _described(version: Version) -> str:
-    """Return a version's name, and how its text departs from what it says."""
+    """Return a version's name, and how the text departs from its specification."""
     if version.defaults and not version.inclusive:
         return f"{version.name} with the ends of locations excluded, as in its examples"
     return version.name
 
 
 def _silently(read: Read, version: Version) -> tuple[Aggregation, list[warnings.WarningMessage]] | None:
-    """Return what one version makes of a text, with what it warns of; `None` where it does not close."""
+    """Return the result of reading a text in one version, and its warnings; `None` if it does not close."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:

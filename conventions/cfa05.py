@@ -1,4 +1,4 @@
-"""The group form "CFA-0.5": partitions as variables of a group, as S3-netcdf-python writes them.
+"""The group form "CFA-0.5": partitions as variables of a group, as written by S3-netcdf-python.
 
 ``cfa_group`` names the group.  In it ``location`` (with exclusive ends), ``ncvar``, ``file``, ``format`` and ``shape``
 span the partition matrix, whose dimensions ``pmdimensions`` names; a partition without ``ncvar`` was never written.
@@ -62,7 +62,7 @@ def parse(
         for i in np.flatnonzero(wrong)[:20].tolist():
             findings.problem(f"Partitions[{i}].shape", f"{sizes[i].tolist()} does not fit the location")
     findings.check(f"the group {group!r} does not describe an aggregation")
-    if closed is None:  # every way here notes a problem
+    if closed is None:  # a problem has been noted in any case
         raise ConventionError(f"{subject}: the group {group!r} does not describe a partition matrix")
     base = found.text("base") if found.has("base") else ""
     files = Column.of(found.texts("file", matrix), nca.based(base, CFA_0_4, findings))
@@ -110,7 +110,7 @@ class _Group:
         return self.scope.find(f"{self.group}/{name}") is not None
 
     def read(self, name: str, kinds: str) -> np.ma.MaskedArray[Any, Any]:
-        """Return the values of a variable whose type is of one of some kinds."""
+        """Return the values of a variable whose type has one of the given kinds."""
         found: Described | None = self.scope.find(f"{self.group}/{name}")
         if found is None:
             raise self.error(name, "is missing from the file; it would describe the partitions")
@@ -123,14 +123,14 @@ class _Group:
             raise type(error)(f"{self.subject}: {error.message}", error.problems) from error
 
     def text(self, name: str) -> str:
-        """Return the one text of a variable."""
+        """Return the text of a scalar variable."""
         values = self.read(name, "O")
         if values.size != 1:
             raise self.error(name, f"has {values.size} values, expected one")
         return str(values.filled("").ravel()[0])
 
     def texts(self, name: str, matrix: tuple[int, ...]) -> list[str]:
-        """Return the texts of all partitions, empty where there is none."""
+        """Return the texts of all partitions, empty if there is none."""
         values = self.read(name, "O")
         if values.shape != matrix:
             raise self.error(name, f"has shape {values.shape}, but the partition matrix has {matrix}")
@@ -139,7 +139,7 @@ class _Group:
 
 
 def _check_matrix(found: _Group, dims: tuple[str, ...], matrix: tuple[int, ...]) -> None:
-    """Refuse what says something else of the partition matrix."""
+    """Raise an error for variables that contradict the partition matrix."""
     if found.has("pmdimensions"):
         said = found.text("pmdimensions").replace(",", " ").split()
         if tuple(said) != dims:

@@ -1,9 +1,8 @@
 """CFA-0.6.2: from an aggregation variable and the variables that it names to an aggregation.
 
-``location`` gives the sizes of the fragments, ``file``, ``format`` and ``address`` where they are, perhaps several
-times; other terms are facts about the fragments.  The terms of two drafts of CF-1.13 are read as well: ``map``,
-``location``, ``variable`` and ``unique_value`` of cfdm 1.12, ``shape``, ``location``, ``address`` and ``value`` of
-CFAPyX.
+``location`` gives the sizes of the fragments; ``file``, ``format`` and ``address`` give one or more locations of each.
+Other terms are properties of the fragments.  The terms of two drafts of CF-1.13 are also read: ``map``, ``location``,
+``variable`` and ``unique_value`` of cfdm 1.12, ``shape``, ``location``, ``address`` and ``value`` of CFAPyX.
 
 Sources: CFA-0.6.2, "Aggregation instructions".
 """
@@ -29,7 +28,7 @@ __all__ = ["DIALECT", "is_draft", "parse", "substitutions"]
 
 DIALECT = "CFA-0.6.2"
 
-#: What the standard and the drafts call the same, in the order in which they are looked for.
+#: Equivalent terms of the standard and the drafts, in the order in which they are tried.
 _ROLES: tuple[Mapping[str, str], ...] = (
     {"location": "sizes", "file": "file", "format": "format", "address": "address"},
     {"map": "sizes", "location": "file", "variable": "address", "unique_value": "value", "unique_values": "value"},
@@ -55,7 +54,7 @@ def parse(
 ) -> Aggregation:
     """Return the aggregation that a variable describes by ``location``, ``file``, ``format`` and ``address``.
 
-    `ConventionError` tells of attributes and variables that break the convention, `LimitError` of too many fragments.
+    Raises `ConventionError` if attributes or variables break the convention, and `LimitError` for too many fragments.
     """
     said = Instructions(name, attributes, dtype, scope, source, _folded)
     terms = said.terms.keys()
@@ -77,12 +76,12 @@ def parse(
 
 
 def _folded(term: str) -> str:
-    """Return a term as it is compared: those of the convention in any case."""
+    """Return a term normalised for comparison: those of the convention are case-insensitive."""
     return term.lower() if term.lower() in _STANDARD else term
 
 
 def substitutions(text: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return what replaces each ``${base}``: as an attribute says, unless it is given otherwise.
+    """Return the replacement of each ``${base}``: that of the attribute, unless overridden by `given`.
 
     >>> substitutions("${data}: /archive/ ${run}: r1", {"run": "r2"})
     {'${data}': '/archive/', '${run}': 'r2'}
@@ -93,7 +92,7 @@ def substitutions(text: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _substituted(names: list[str], changes: Mapping[str, str]) -> list[str]:
-    """Return names with each base replaced once, whatever comes in its place."""
+    """Return names with each base replaced once; replacements are not substituted again."""
     if not changes or "${" not in "\n".join(names):
         return names
     return [_BASE.sub(lambda m: changes.get(m[0], m[0]), name) for name in names]
@@ -114,7 +113,7 @@ class _Fragments:
                 raise said.error(f"{term[name]}: shape {text.shape}, but {term['file']} has shape {self.file.shape}")
 
     def partitions(self) -> Partitions:
-        """Return the first version of every fragment, with the others."""
+        """Return the first version of every fragment, along with the others."""
         several = len(self.file.shape) > len(self.said.cells)
         many = self.file.shape[-1] if several else 1
         if not many:
@@ -129,10 +128,10 @@ class _Fragments:
         )
 
     def _orders(self, many: int) -> list[npt.NDArray[np.int64]]:
-        """Return which elements, flat, are the first versions of all fragments, which the second and so on."""
+        """Return the flat indices of the first versions of all fragments, of the second ones, and so on."""
         if many == 1:
             return [np.arange(self.count)]
-        # Padding stands behind the versions that there are.
+        # Padding follows the existing versions.
         rows = np.argsort(self.file.missing.reshape(-1, many), axis=1, kind="stable")
         rows = (rows + np.arange(len(rows))[:, None] * many)[: self.count]
         last = self.file.missing.ravel()[rows].all(axis=0)
@@ -170,7 +169,7 @@ class _Fragments:
         )
 
     def _names(self, order: npt.NDArray[np.int64]) -> list[str]:
-        """Return the files as paths, which are no URIs where they have no scheme."""
+        """Return the files as paths, which are not URIs if they have no scheme."""
         text = self.said.find(self.term["file"]).attributes.get("substitutions")
         changes = substitutions(text if isinstance(text, str) else "", self.said.scope.substitutions)
         names = _substituted(_taken(self.file, order), changes)
@@ -179,7 +178,7 @@ class _Fragments:
     def _addresses(
         self, order: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
     ) -> list[str]:
-        """Return the addresses; those in this file are looked for beside the variable with the addresses, too."""
+        """Return the addresses; those in this file may also be in the group of the variable with the addresses."""
         if not self.address.shape and not own.any():
             address = self.address.values[0]
             return ["" if g else address for g in gone.tolist()] if gone.any() else [address] * len(order)
@@ -204,7 +203,7 @@ class _Fragments:
             return 0, [Layout(dims)]
         if not self.format.shape:
             named = Layout(dims, format=self.format.values[0] or None)
-            # What stands in this file, or nowhere, has no format.
+            # Fragments in this file or without a file have no format.
             return (gone.astype(np.int32), [named, Layout(dims)]) if gone.any() and named.format else (0, [named])
         column = Column.of(_taken(self.format, order))
         layouts = [Layout(dims, format=name) for name in column.table]
@@ -224,7 +223,7 @@ def _taken(text: Text, order: npt.NDArray[np.int64]) -> list[str]:
 
 
 def _fact(said: Instructions, term: str, grid: Grid) -> np.ma.MaskedArray[Any, Any] | None:
-    """Return the values of a term that the convention does not know, where each fragment has one."""
+    """Return the values of a term that the convention does not know, if each fragment has one."""
     found = said.scope.find(said.terms[term])
     if found is None or found.shape not in (said.cells, ()):
         shape = "does not exist" if found is None else f"has shape {found.shape}, not that of the array of fragments"

@@ -1,7 +1,7 @@
 """CFA-0.6.2: from an aggregation to an aggregation variable and the variables of its instructions.
 
 Source: CFA-0.6.2, "Aggregation instructions".  Canonical: the variables of instructions are named after the
-aggregation variable, `format` and `address` are scalars where all are equal, nothing is substituted.
+aggregation variable, `format` and `address` are scalars if all are equal, and there are no substitutions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DIALECT = "CFA-0.6.2"
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what CFA-0.6.2 has no words for."""
+    """Yield everything that CFA-0.6.2 cannot express."""
     partitions = aggregation.partitions
     yield from fragment_lacks(aggregation)
     yield from _undecodable(partitions)
@@ -61,7 +61,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def _undecodable(partitions: Partitions) -> Iterator[Lack]:
-    """Give relative names of files whose bytes are not UTF-8, and so no text but in URIs, which are absolute."""
+    """Yield relative file names that are not UTF-8: they can only be written in URIs, which are absolute."""
     odd = [not name_of(name).isascii() and not _is_text(name) for name in partitions.files]
     if any(odd):
         held = partitions.present & (partitions.value < 0) & np.array([*odd, False])[partitions.file]
@@ -70,7 +70,7 @@ def _undecodable(partitions: Partitions) -> Iterator[Lack]:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name of a file is UTF-8."""
+    """Return whether a file name is UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -79,7 +79,7 @@ def _is_text(name: str) -> bool:
 
 
 def notes(aggregation: Aggregation) -> list[str]:
-    """Return what is left out because it is said elsewhere, and what has another form."""
+    """Return notes on information that is left out because it is stored elsewhere, or has another form."""
     count = int((missing(aggregation.partitions) & aggregation.partitions.present).sum())
     count = 0 if fill_of(aggregation) is None else count  # listed as losses
     gaps = (
@@ -92,12 +92,12 @@ def notes(aggregation: Aggregation) -> list[str]:
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     """Return the aggregation variable and its instructions.
 
-    What changes no value and cannot be said is left out; `lacks` lists it.
+    Information that cannot be expressed is left out if values do not depend on it; `lacks` lists it.
 
     Raises
     ------
     ConventionError
-        Something without which values would be other ones; ``problems`` lists all of it.
+        Information on which values depend cannot be expressed; ``problems`` lists all of it.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     made.add("location", rows, given, attributes)
     made.add("file", spanned_files, file)
     for term, values in (("format", form), ("address", address)):
-        # Scalars stand for the fragments that have a file.
+        # Scalars apply to the fragments that have a file.
         distinct = set(values[file != ""].tolist())
         alone = len(distinct) <= 1 and (term == "format" or not values[file == ""].any())
         if alone and (distinct or term == "format"):
@@ -153,7 +153,7 @@ def _columns(partitions: Partitions, shape: tuple[int, ...]) -> tuple[npt.NDArra
 
 
 def _plain(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-    """Return an array without a mask, and the missing value where there are gaps."""
+    """Return an array without a mask, and the missing value if there are gaps."""
     gaps = np.ma.getmaskarray(values)
     plain = np.array(np.ma.getdata(values))
     if plain.dtype.kind in "OUT":
@@ -164,7 +164,7 @@ def _plain(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         return plain, {}
     fill = np.ma.default_fill_value(plain.dtype)
     if plain.dtype.kind in "iu":
-        # A value that none has: the array may hold any.
+        # A value that does not occur, since the array may contain any.
         info = np.iinfo(plain.dtype)
         held = set(plain[~gaps].tolist())
         fill = next(n for n in range(info.min, info.max + 1) if n not in held)

@@ -1,7 +1,7 @@
 """CFA 0.4: from an aggregation to the attributes of a netCDF variable, in canonical JSON.
 
 Source: CFA 0.4 (``cfa_attributes``).  Canonical: strict JSON, keys in the order of the text, partitions in C order, no
-key whose value is the default; ranges of ``location`` and ``part`` include their ends.
+key whose value is the default; ranges of ``location`` and ``part`` are inclusive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Cfa(Style):
     dialect, data, end, number = "CFA 0.4", "subarray", -1, "varid"
 
     def head(self, layout: Layout, aggregation: Aggregation) -> str:
-        """Return what stands between the location and the part."""
+        """Return the text between the location and the part."""
         reverse = [d for d, flip in zip(layout.dims, layout.flipped, strict=True) if flip]
         return members(
             {
@@ -45,11 +45,11 @@ class _Cfa(Style):
         )
 
     def part(self, text: str) -> str:
-        """Return a part with ranges in square brackets that include their ends, and lists in round ones."""
+        """Return a part with inclusive ranges in square brackets, and lists in round ones."""
         return f"[{_BRACKETS.sub(_bracket, text[1:-1])}]"
 
     def around(self, layout: Layout) -> tuple[str, str, str]:
-        """Return what stands before the shape, between file and variable, and after the address."""
+        """Return the text before the shape, between file and variable, and after the address."""
         form = members({"format": layout.format})
         return f"{form[2:]}, " if form else "", members({"dtype": layout.dtype}), ""
 
@@ -67,7 +67,7 @@ def _bracket(found: re.Match[str]) -> str:
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what CFA 0.4 has no words for."""
+    """Yield everything that CFA 0.4 cannot express."""
     yield from json_lacks(aggregation)
     yield from directions(aggregation)
     yield from whole_packing(aggregation, before=False)
@@ -79,7 +79,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def notes(aggregation: Aggregation) -> list[str]:
-    """Return what is left out because it is said elsewhere."""
+    """Return notes on information that is left out because it is stored elsewhere."""
     partitions = aggregation.partitions
     flags = np.array([*(layout.packing is not None for layout in partitions.layouts), False])
     count = int((encoded.stored(aggregation) & flags[partitions.layout]).sum())
@@ -93,12 +93,12 @@ def notes(aggregation: Aggregation) -> list[str]:
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     r"""Return the CFA variable with all its attributes.
 
-    What changes no value and cannot be said is left out; `lacks` lists it.
+    Information that cannot be expressed is left out if values do not depend on it; `lacks` lists it.
 
     Raises
     ------
     ConventionError
-        Something without which values would be other ones; ``problems`` lists all of it.
+        Information on which values depend cannot be expressed; ``problems`` lists all of it.
 
     Examples
     --------

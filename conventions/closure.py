@@ -41,9 +41,9 @@ def close(
     complete: bool = True,
     inclusive: bool = False,
 ) -> tuple[Grid, Int64] | None:
-    """Return the grid of a matrix of partitions and the order that makes their list follow it; None with problems."""
-    # Unless `complete`, some were left out as malformed, and nothing can be said about gaps.  Where locations are
-    # `inclusive` in the text, messages show them so.
+    """Return the grid of a matrix of partitions and the order that sorts their list into it; None with problems."""
+    # Unless `complete`, malformed ones were left out, and gaps cannot be checked.  If locations are `inclusive` in the
+    # text, they are also in messages.
     before = len(findings.problems)
     size = matrix_size(pshape)
     matrix = [pshape[pdims.index(d)] if d in pdims else 1 for d in dims]
@@ -81,7 +81,7 @@ def close(
 def _check_index(
     pdims: Sequence[str], pshape: Sequence[int], index: Int64, number: Int64, findings: Findings
 ) -> npt.NDArray[np.bool_]:
-    """Return which partitions lie in the matrix; others are problems."""
+    """Return which partitions are in the matrix; others are problems."""
     inside = np.ones(len(index), np.bool_)
     for k, (dim, n) in enumerate(zip(pdims, pshape, strict=True)):
         bad = (index[:, k] < 0) | (index[:, k] >= n)
@@ -95,7 +95,7 @@ def _check_index(
 
 
 def _check_twice(index: Int64, flat: Int64, number: Int64, findings: Findings) -> None:
-    """Note positions of the matrix that are taken twice; all columns are sorted by `flat`."""
+    """Note positions of the matrix that occur twice; all columns are sorted by `flat`."""
     for i in (np.flatnonzero(flat[1:] == flat[:-1]) + 1)[: limits.MAX_PROBLEMS]:
         findings.problem(
             f"Partitions[{number[i]}].index",
@@ -106,7 +106,7 @@ def _check_twice(index: Int64, flat: Int64, number: Int64, findings: Findings) -
 def _check_missing(
     distinct: Int64, pshape: Sequence[int], size: int, findings: Findings, name: Callable[[int], list[int]]
 ) -> None:
-    """Note the first position of the matrix that no partition takes."""
+    """Note the first position of the matrix without a partition."""
     absent = size - len(distinct)
     if absent:
         gaps = np.flatnonzero(distinct != np.arange(len(distinct)))
@@ -118,7 +118,7 @@ def _check_missing(
 
 
 def _unravel(flat: int, matrix: Sequence[int]) -> list[int]:
-    """Return the position that a flat number has in a matrix, in C order."""
+    """Return the position of a flat C-order index in a matrix."""
     out = []
     for n in reversed(matrix):
         out.append(flat % n)

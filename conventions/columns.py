@@ -1,7 +1,7 @@
-"""Columns from the records of a JSON list: checked at the speed of C where all is well, else record by record.
+"""Columns from the records of a JSON list: checked at the speed of C if all are valid, else record by record.
 
-Each function looks at one value of every record of a batch.  The quick check is exact: what passes it needs no other,
-and what fails is looked at one by one, so that every problem is told with its key path.
+Each function checks one value of every record of a batch.  The quick check is exact: values that pass need no other,
+and those that fail are checked one by one, so that every problem is reported with its key path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Missing:
         return "MISSING"
 
 
-#: Stands for a key that a record does not have; ``null`` is a value.
+#: Placeholder for a key that a record does not have; ``null`` is a value.
 MISSING: Final = Missing()
 
 Int64 = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 def typed(
     values: list[Any], types: frozenset[type], path: Callable[[int], str], expected: str, findings: Findings
 ) -> list[Any]:
-    """Return the values of an optional key by record; those of another exact type are problems, and `MISSING`."""
+    """Return the values of an optional key by record; those of any other type are problems and become `MISSING`."""
     if types.issuperset(map(type, values)):
         return values
     good = list(values)
@@ -52,7 +52,7 @@ def typed(
 def integer_rows(
     values: list[Any], width: int, depth: int, problem: Callable[[Any], str | None]
 ) -> tuple[Int64, dict[int, str]]:
-    """Return lists of integers, or of pairs at `depth` 2, as rows of an array, -1 with a problem; and problems."""
+    """Return lists of integers, or of pairs at `depth` 2, as rows of an array (-1 if invalid), and the problems."""
     shape = (len(values), width) if depth == 1 else (len(values), width, 2)
     quick = _quick(values, width)
     if quick is not None and depth == 2:
@@ -60,7 +60,7 @@ def integer_rows(
     if quick is not None and {int}.issuperset(map(type, quick)):
         try:
             return np.frombuffer(array("q", quick), np.int64).reshape(shape), {}
-        except OverflowError:  # told below, with its place
+        except OverflowError:  # reported below, with its place
             pass
     out = np.full(shape, -1, np.int64)
     bad: dict[int, str] = {}
@@ -74,14 +74,14 @@ def integer_rows(
 
 
 def _quick(values: list[Any], width: int) -> list[Any] | None:
-    """Return lists of one width end to end, `None` where they are not that."""
+    """Return lists of one width concatenated, or `None` if they are not."""
     if not {list}.issuperset(map(type, values)) or not {width}.issuperset(map(len, values)):
         return None
     return list(chain.from_iterable(values))
 
 
 def integers_problem(value: Any, width: int, of: str) -> str | None:
-    """Return what is wrong with a list of `width` integers, `None` where nothing is."""
+    """Return the problem with a list of `width` integers, or `None` if it is valid."""
     if type(value) is not list:
         return f"list of integers expected, found {shorten(value)}"
     if len(value) != width:
@@ -95,7 +95,7 @@ def integers_problem(value: Any, width: int, of: str) -> str | None:
 
 
 def pairs_problem(value: Any, dims: Sequence[str]) -> str | None:
-    """Return what is wrong with a list of (start, stop) pairs, one per dimension, `None` where nothing is."""
+    """Return the problem with a list of (start, stop) pairs, one per dimension, or `None` if it is valid."""
     if type(value) is not list:
         return f"list of [start, stop] pairs expected, found {shorten(value)}"
     if len(value) != len(dims):

@@ -1,4 +1,4 @@
-"""Which convention describes an aggregation: the one entry point of all."""
+"""Detection of the convention that describes an aggregation: the common entry point of all."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
 def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | None:
     """Return the attribute by which a variable with these dimensions is an aggregation or looks like one.
 
-    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none alone makes an array one.
+    An aggregation is stored as a scalar; except for the JSON itself, no single attribute marks an array as one.
 
     >>> mark_of({"nca_array": "{}"}, ["x"]), mark_of({"nca_dimensions": "x"}, ["x"]), mark_of({"nca_dimensions": "x"})
     ('nca_array', None, 'nca_dimensions')
     """
-    # What names both its dimensions and its fragments is one whatever its shape, which published examples give, too.
+    # A variable that names both its dimensions and fragments is one in any shape, as in published examples.
     instructed = {"aggregated_dimensions", "aggregated_data"} <= attributes.keys()
     marks = (*_DESCRIPTIONS, *_MARKS) if instructed or not dims else _DESCRIPTIONS
     if (mark := next((name for name in marks if name in attributes), None)) is not None:
@@ -84,7 +84,7 @@ def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | No
 
 
 def is_private(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a variable only holds sub-arrays of aggregations in its file.
+    """Return whether a variable only contains sub-arrays of aggregations in its file.
 
     Sources: NCA 0.1, ``nca_private``; NCA 0.2 to CFA 0.4, ``cf_role``.
 
@@ -108,7 +108,7 @@ def parse(
     dtype : dtype_like
         Data type of the variable, which is that of the master array.
     scope : Scope
-        What the variable can see in its file.
+        The parts of its file that are visible to the variable.
     source : str, optional
         The file, for messages and for relative references.
 
@@ -127,7 +127,7 @@ def parse(
     Warns
     -----
     RepairWarning
-        Once for each repair, and where two versions can be meant.
+        Once for each repair, and if the version is ambiguous.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of data types, as netCDF and NumPy write them."""
+"""Names of data types in netCDF and NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["is_known", "numpy_dtype"]
 
-#: netCDF's names win where NumPy uses the same word for another type: ``float`` has 32 bits.
+#: netCDF's names take precedence if NumPy uses the same word for another type: ``float`` has 32 bits.
 _NETCDF = {
     "byte": "i1",
     "ubyte": "u1",
@@ -32,7 +32,7 @@ _CODE = re.compile(r"[<>=|]?(?:b1|[iu][1248]|f[248]|[SU][0-9]{1,6})").fullmatch
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic] | None:
-    """Return the type of a name of netCDF or NumPy or a code such as ``<f8``, `None` for netCDF's ``string``."""
+    """Return the type with a name of netCDF or NumPy or a code such as ``<f8``, or `None` for netCDF's ``string``."""
     if name == "string":
         return None
     if name in _NETCDF:

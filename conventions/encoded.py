@@ -1,4 +1,4 @@
-"""What a convention writes of an aggregation, and what it cannot express."""
+"""An aggregation as encoded by a convention, and the information that the convention cannot express."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "stored",
 ]
 
-#: Attributes by which one convention or another marks an aggregation variable or describes it.
+#: Attributes by which any of the conventions marks or describes an aggregation variable.
 _MARKS = frozenset(
     {"aggregated_data", "aggregated_dimensions", "cfa_array", "cfa_dimensions", "cfa_group", "cfa_variable"}
     | {"nca_array", "nca_dimensions"}
@@ -42,7 +42,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Encoded:
-    """What describes an aggregation in a file: a scalar variable with attributes, and variables that it names.
+    """The description of an aggregation in a file: a scalar variable with attributes, and variables that it names.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Encoded:
     dimensions : dict of str to int
         Dimensions that the file needs besides those of the aggregation.
     variables : dict
-        ``{name: (dimensions, values, attributes)}`` of the variables that hold its instructions.
+        ``{name: (dimensions, values, attributes)}`` of the variables with its instructions.
     """
 
     dialect: str
@@ -67,10 +67,10 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Lack:
-    """One thing that a convention has no words for, and all partitions that have it.
+    """One kind of information that a convention cannot express, and all partitions that have it.
 
-    `found` are distinct texts and `codes` which of them each of `rows` has.  Without `rows` it is about the variable.
-    `values`: without it, values would be other ones, so that leaving it out is no way.
+    `found` are distinct texts, and `codes` selects one of them for each of `rows`.  Without `rows` it concerns the
+    variable.  `values` means that values depend on it, so that it cannot be left out.
     """
 
     what: str
@@ -81,7 +81,7 @@ class Lack:
     values: bool = True
 
     def within(self, keep: npt.NDArray[np.bool_]) -> Lack:
-        """Return the same of some of its rows."""
+        """Return the same for some of its rows."""
         if self.rows is None or self.codes is None:
             return self
         return Lack(self.what, self.found, self.why, self.rows[keep], self.codes[keep], self.values)
@@ -95,7 +95,7 @@ class Names:
         self._made: dict[str, int] = {}
 
     def dimension(self, name: str, size: int, others: Container[str] = ()) -> str:
-        """Return the name of a dimension of this size, made before or now, that is none of `others`."""
+        """Return the name of an existing or new dimension of this size that is not among `others`."""
         free = next(
             n for n in _numbered(name) if n not in others and (n not in self._taken or self._made.get(n) == size)
         )
@@ -104,14 +104,14 @@ class Names:
         return free
 
     def variable(self, name: str) -> str:
-        """Return a name that nothing has yet."""
+        """Return an unused name."""
         free = next(n for n in _numbered(name) if n not in self._taken)
         self._taken.add(free)
         return free
 
 
 def _numbered(name: str) -> Iterator[str]:
-    """Give a name, and then the same with numbers."""
+    """Yield a name, and then the same with numbers."""
     yield name
     number = 2
     while True:
@@ -120,7 +120,7 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def own_attributes(aggregation: Aggregation) -> dict[str, Any]:
-    """Return the attributes of the variable without what describes its partitions."""
+    """Return the attributes of the variable except those that describe its partitions."""
     found = {
         k: v
         for k, v in aggregation.attributes.items()
@@ -145,7 +145,7 @@ def of_layouts(
     *,
     values: bool = True,
 ) -> Iterator[Lack]:
-    """Give what a convention lacks for partitions in `mask` of the layouts for which `found` returns a text."""
+    """Yield what a convention lacks for partitions in `mask` with layouts for which `found` returns a text."""
     texts = [found(layout) for layout in aggregation.partitions.layouts]
     if any(text is not None for text in texts):
         bad = np.array([text is not None for text in texts])
@@ -158,7 +158,7 @@ def of_layouts(
 def of_codes(
     mask: npt.NDArray[np.bool_], what: str, found: Iterable[str], codes: npt.NDArray[Any] | None, why: str
 ) -> Iterator[Lack]:
-    """Give what a convention lacks for all partitions in `mask`; without `codes` all have the first of `found`."""
+    """Yield what a convention lacks for all partitions in `mask`; without `codes` all have the first of `found`."""
     rows = np.flatnonzero(mask)
     if rows.size:
         chosen = np.zeros(rows.size, np.int8) if codes is None else codes[rows]
@@ -166,14 +166,14 @@ def of_codes(
 
 
 def of_numbers(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give fragments that are named by the number of their variable, as CFA 0.4 may."""
+    """Yield fragments that are named by the number of their variable, as CFA 0.4 allows."""
     found, codes = np.unique(aggregation.partitions.offset, return_inverse=True)
     why = "a fragment is a variable with a name"
     yield from of_codes(numbered(aggregation), "number of a variable", list(map(str, found.tolist())), codes, why)
 
 
 def numbered(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
-    """Return which partitions name a netCDF variable by its number, in place of an address in the file."""
+    """Return which partitions name a netCDF variable by its number instead of an address in the file."""
     partitions = aggregation.partitions
     netcdf = np.array([is_netcdf(layout.format) for layout in partitions.layouts] or [True])[partitions.layout]
     found: npt.NDArray[np.bool_] = stored(aggregation) & netcdf & (partitions.address < 0) & (partitions.offset >= 0)
@@ -181,13 +181,13 @@ def numbered(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
 
 
 def of_byte_orders(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give the byte orders of files, which these tell themselves too."""
+    """Yield the byte orders of files, which the files record themselves, too."""
     why = "the file of the sub-array gives it"
     yield from of_layouts(aggregation, stored(aggregation), "byte order", why, lambda one: one.endian, values=False)
 
 
 def of_versions(partitions: Partitions, why: str) -> Iterator[Lack]:
-    """Give the further versions of fragments, without which the first ones stay."""
+    """Yield the further versions of fragments, without which the first ones remain."""
     if not partitions.versions:
         return
     counts = np.sum([other.present for other in partitions.versions], axis=0)
@@ -213,7 +213,7 @@ def expand(aggregation: Aggregation, lacks: Iterable[Lack]) -> list[Loss]:
 
 
 def check(aggregation: Aggregation, lacks: Iterable[Lack], dialect: str) -> None:
-    """Raise an error about everything without which values would be other ones."""
+    """Raise an error about everything on which values depend."""
     losses = expand(aggregation, (lack for lack in lacks if lack.values))
     if losses:
         problems = [

@@ -1,4 +1,4 @@
-"""What a parser finds: problems, reported together in one error, and repairs, reported as warnings."""
+"""Findings of a parser: problems, reported together in one error, and repairs, reported as warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Findings", "shorten"]
 
 
 def shorten(value: Any, width: int = 60) -> str:
-    """Return a short text for any JSON value, in JSON's own words, for messages."""
+    """Return a short text for any JSON value, in JSON syntax, for messages."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
@@ -23,15 +23,15 @@ def shorten(value: Any, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-#: Writes no more than the first levels and entries, whatever the size.
+#: Writes only the first levels and entries, whatever the size.
 _shallow = reprlib.Repr(maxlevel=3, maxdict=6, maxlist=12, maxtuple=12, maxother=200).repr
 
 
 class Findings:
-    """Problems and repairs of one variable, whose file and name head every message."""
+    """Problems and repairs of one variable, whose file and name begin every message."""
 
     def __init__(self, subject: str, place: Callable[[str], str] = str) -> None:
-        self.subject, self.place = subject, place  # `place` gives a key path in the words of what is read
+        self.subject, self.place = subject, place  # `place` writes a key path in the terms of the version that is read
         self.problems: list[Problem] = []
         self.unlisted = 0
         self._repairs: dict[str, list[str]] = {}
@@ -39,7 +39,7 @@ class Findings:
         self._repeats: dict[str, int] = {}
 
     def problem(self, where: str, message: str) -> None:
-        """Note a problem at a key path; beyond a cap problems are only counted."""
+        """Note a problem at a key path; problems beyond a cap are only counted."""
         if len(self.problems) < limits.MAX_PROBLEMS:
             self.problems.append(Problem(self.place(where), message))
         else:
@@ -61,7 +61,7 @@ class Findings:
             raise ConventionError(f"{self.subject}: {message}", [*self.problems, *rest])
 
     def warn(self) -> None:
-        """Give one `RepairWarning` per repair."""
+        """Issue one `RepairWarning` per repair."""
         for kind, messages in self._repairs.items():
             for message in messages:
                 warnings.warn(f"{self.subject}: {message}", self._categories[kind], stacklevel=3)

@@ -1,6 +1,6 @@
-"""What CF-1.13 and CFA-0.6.2 write alike: sizes and texts in arrays with a dimension for each of the aggregation.
+"""Writing common to CF-1.13 and CFA-0.6.2: sizes and texts in arrays with a dimension for each of the aggregation.
 
-Both take everything else of a fragment from its own file, so that they lack the same words.
+Both read all other information about a fragment from its file, so they cannot express the same things.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Instructing:
         self._terms: dict[str, str] = {}
 
     def dimension(self, name: str, size: int) -> str:
-        """Return the name of one more dimension."""
+        """Return the name of a further dimension."""
         free = self.names.dimension(name, size, self.spanned)
         self.dimensions[free] = size
         return free
@@ -70,7 +70,7 @@ class Instructing:
         self._variables[self._terms[term]] = dims, values, attributes or {}
 
     def encoded(self, dialect: str) -> Encoded:
-        """Return the aggregation variable with all that was added."""
+        """Return the aggregation variable with all added variables."""
         marks = {
             "aggregated_dimensions": " ".join(self.aggregation.dims),
             "aggregated_data": " ".join(f"{term}: {variable}" for term, variable in self._terms.items()),
@@ -104,14 +104,14 @@ def texts(codes: npt.NDArray[np.int32], table: Sequence[str], shape: tuple[int, 
 
 
 def missing(partitions: Partitions) -> npt.NDArray[np.bool_]:
-    """Return which partitions hold nothing but missing values, as they are declared."""
+    """Return which partitions are declared to have only missing values."""
     gaps = np.append(np.ma.getmaskarray(partitions.values), False)
     found: npt.NDArray[np.bool_] = ~partitions.present | gaps[partitions.value]
     return found
 
 
 def fill_of(aggregation: Aggregation) -> Any:
-    """Return the missing value of the array, `None` where none is declared."""
+    """Return the missing value of the array, or `None` if none is declared."""
     if aggregation.dtype.kind in "OUT":
         return ""
     default = np.nan if aggregation.dtype.kind == "f" else None
@@ -120,7 +120,7 @@ def fill_of(aggregation: Aggregation) -> Any:
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what neither convention can say about fragments."""
+    """Yield everything about fragments that neither convention can express."""
     partitions, dims = aggregation.partitions, aggregation.dims
     held = stored(aggregation)
     if not aggregation.grid.size:
@@ -170,7 +170,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def unsaid(aggregation: Aggregation) -> list[str]:
-    """Return notes on what is not written because files of fragments say it themselves."""
+    """Return notes on information that is not written because the files of the fragments have it."""
     partitions = aggregation.partitions
     held = stored(aggregation)
     table: dict[str, list[bool]] = {"the data type": [], "the format": [], "the lack of dimensions": []}
@@ -188,7 +188,7 @@ def unsaid(aggregation: Aggregation) -> list[str]:
 
 
 def directions(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give the directions of the aggregation, which only coordinates tell, where one does not increase."""
+    """Yield the directions of the aggregation, which only coordinates show, if one does not increase."""
     given = aggregation.directions
     if given is False:
         yield Lack("direction of the array", ("decreasing",), "it has no dimension", values=False)
@@ -198,14 +198,14 @@ def directions(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def packing(layout: Layout) -> str | None:
-    """Return what a layout says of packing, `None` where it says nothing."""
+    """Return the packing of a layout as text, or `None` if it has none."""
     if layout.scale_factor is None and layout.add_offset is None:
         return None
     return f"scale_factor {layout.scale_factor}, add_offset {layout.add_offset}"
 
 
 def whole_packing(aggregation: Aggregation, *, before: bool) -> Iterator[Lack]:
-    """Give the packing of the array, where it is not `before` values are conformed that this convention packs."""
+    """Yield the packing of the array, unless the convention packs `before` values are conformed as it does."""
     names = [k for k in ("scale_factor", "add_offset") if k in aggregation.attributes]
     if names and aggregation.packs is before:
         found = ", ".join(f"{k} {aggregation.attributes[k]}" for k in names)

@@ -1,8 +1,8 @@
-"""What CF-1.13 and CFA-0.6.2 share: variables that say where the fragments of an aggregation are, read as columns.
+"""Reading common to CF-1.13 and CFA-0.6.2: variables that locate the fragments of an aggregation, as columns.
 
 ``aggregated_dimensions`` names the dimensions of the array, ``aggregated_data`` the variables by the terms of the
-convention.  Sizes of fragments make the grid; file names and addresses, which span the array of fragments, become
-codes into tables of distinct texts, and no text is looked at more than once.
+convention.  The sizes of fragments define the grid; file names and addresses, which span the array of fragments, become
+codes into tables of distinct texts, so that each text is processed only once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Column", "Instructions", "Text"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: So many texts are first looked at together, which takes at most so many bytes.
+#: Number of texts that are first compared together, and the most bytes that this may take.
 _MANY, _BYTES = 10_000, 2**28
 
 
@@ -51,7 +51,7 @@ class Column:
     def of(cls, values: list[str], change: Callable[[list[str]], list[str]] | None = None) -> Column:
         """Return the column of some texts, after a change of the distinct ones."""
         if values and values[0] and all(map(operator.lt, values, itertools.islice(values, 1, None))):
-            # In ascending order no two are the same, and none has to be hashed.
+            # In strictly ascending order all are distinct, and none has to be hashed.
             plain = values
         elif len(values) >= _MANY and differ(values):
             plain = values
@@ -70,7 +70,7 @@ class Column:
 
 
 def differ(values: list[str]) -> bool:
-    """Return whether texts are known to be all different and none empty, several times as fast as a dictionary tells.
+    """Return whether texts are surely all different and none is empty, several times as fast as with a dictionary.
 
     >>> differ(["b", "a"]), differ(["a", "a"]), differ(["a", ""])
     (True, False, False)
@@ -84,7 +84,7 @@ def differ(values: list[str]) -> bool:
         return False
     words = np.zeros((len(values), -(-longest // 8) * 8), np.uint8)
     words[:, :longest] = block
-    # Equal texts have equal numbers, whatever the numbers are; any odd factor and shift make others differ mostly.
+    # Equal texts always have equal numbers; with any odd factor and shift, the numbers of others mostly differ.
     numbers = np.zeros(len(values), np.uint64)
     for column in words.view(np.uint64).T:
         numbers ^= column
@@ -106,7 +106,7 @@ class Instructions:
         source: str,
         known: Callable[[str], str],
     ) -> None:
-        """Read the attributes; `known` gives a term the form in which it is asked for."""
+        """Read the attributes; `known` normalises a term."""
         self.name = name
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.scope = scope
@@ -166,7 +166,7 @@ class Instructions:
         if not isinstance(value, str):
             found = "none" if value is None else f"{shorten(value)} ({type(value).__name__})"
             raise self.error(f"the attribute {name} should be text; found {found}")
-        # Characters behind the end of a text in C are no characters of it.
+        # Null characters, which end a text in C, separate words.
         return str(value).replace("\0", " ")
 
     def error(self, message: str) -> ConventionError:
@@ -174,7 +174,7 @@ class Instructions:
         return ConventionError(f"{self.subject}: {message}")
 
     def find(self, term: str) -> Described:
-        """Return what the file says of the variable of a term."""
+        """Return the file's description of the variable of a term."""
         found = self.scope.find(self.terms[term])
         if found is None:
             raise self.error(
@@ -190,7 +190,7 @@ class Instructions:
             raise type(error)(f"{self.subject}: {term}: {error.message}", error.problems) from error
 
     def grid(self, term: str) -> Grid:
-        """Return the grid of the fragments whose sizes the variable of a term gives, and note how many there are."""
+        """Return the grid of the fragments, whose sizes are in the variable of a term, and record their number."""
         found = self.find(term)
         if found.dtype.kind not in "iu":
             raise self.error(f"{term}: {self.terms[term]!r} holds {found.dtype.name}, expected integers")
@@ -234,7 +234,7 @@ class Instructions:
             return np.zeros(1, np.int64)
         edges = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes.astype(np.int64), out=edges[1:])
-        # No size is larger than the dimension, so that a sum beyond the range of integers would be negative once.
+        # No size is larger than the dimension, so some running sum would be negative after an overflow.
         if edges[-1] != n or (edges < 0).any():
             total = sum(sizes.tolist())
             self.findings.problem(where, f"the sizes have the sum {total}; the dimension has {n} elements")
@@ -272,7 +272,7 @@ class Instructions:
         return str([int(k) for k in np.unravel_index(flat, shape)] if shape else [])
 
     def aggregation(self, grid: Grid, partitions: Partitions, dialect: str, **more: Any) -> Aggregation:
-        """Return the aggregation; what was found on the way is told."""
+        """Return the aggregation, after reporting all findings."""
         self.findings.check("the fragments are not described as the convention requires")
         self.findings.warn()
         others = self.others
@@ -289,7 +289,7 @@ class Instructions:
             attributes=others,
             source=self.source,
             dialect=dialect,
-            # The array is what the packing of the variable says once more.
+            # The packing of the variable is already applied.
             packs=False,
             **more,
         )

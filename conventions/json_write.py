@@ -1,4 +1,4 @@
-"""The JSON of NCA and CFA: the records of partitions, which differ in names of keys and in how ranges are written."""
+"""The JSON of NCA and CFA: the records of partitions, which differ in the names of keys and the form of ranges."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Style(ABC):
     dialect: str
     #: The key of the sub-array.
     data: str
-    #: What is added to the end of a range, which is exclusive in the model.
+    #: Added to the end of a range, which is exclusive in the model.
     end: int
-    #: The key of the number of a netCDF variable without a name, empty where there is none.
+    #: The key for the number of a netCDF variable without a name, empty if there is none.
     number: str = ""
 
     @abstractmethod
     def head(self, layout: Layout, aggregation: Aggregation) -> str:
-        """Return what stands between the location and the part."""
+        """Return the text between the location and the part."""
 
     @abstractmethod
     def part(self, text: str) -> str:
@@ -44,7 +44,7 @@ class Style(ABC):
 
     @abstractmethod
     def around(self, layout: Layout) -> tuple[str, str, str]:
-        """Return what stands before the shape, between file and variable, and after the address."""
+        """Return the text before the shape, between file and variable, and after the address."""
 
     @abstractmethod
     def variable(self, address: str) -> str:
@@ -52,25 +52,25 @@ class Style(ABC):
 
 
 def as_json(value: Any) -> str:
-    """Return strict JSON that UTF-8 can hold: what is not a character of its own stays an escape."""
+    """Return strict JSON that can be encoded as UTF-8: surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _LONE_SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def members(values: dict[str, Any]) -> str:
-    """Return the members of a JSON object that have a value, each with a comma before it."""
+    """Return the members of a JSON object that have a value, each preceded by a comma."""
     return "".join(f", {as_json(key)}: {as_json(value)}" for key, value in values.items() if value is not None)
 
 
 def check_text(aggregation: Aggregation, findings: Findings, attribute: str) -> None:
-    """Note names of dimensions that a list of words cannot hold."""
+    """Note names of dimensions that cannot be in a list of words."""
     for dim in aggregation.dims:
         if not dim or len(dim.split()) != 1 or dim.split()[0] != dim:
             findings.problem(attribute, f"the name {dim!r} is not one word")
 
 
 def more_dimensions(aggregation: Aggregation) -> dict[str, int]:
-    """Return the dimensions of sub-arrays that the array does not have, which files have to define."""
+    """Return the dimensions of sub-arrays that the array lacks, which files have to define."""
     partitions = aggregation.partitions
     used = np.unique(partitions.layout[stored(aggregation)]).tolist()
     return {d: 1 for k in used for d in partitions.layouts[k].dims if d not in aggregation.dims}
@@ -122,7 +122,7 @@ def records(aggregation: Aggregation, split: list[int], style: Style) -> list[st
 
 
 def _joined(axes: Iterator[list[str]]) -> Iterator[str]:
-    """Give the lists of all combinations of texts in C order, empty ones left out."""
+    """Yield the lists of all combinations of texts in C order, without empty ones."""
     given = list(axes)
     kept = [texts for texts in given if texts != [""]]
     if len(kept) == 1:
@@ -131,7 +131,7 @@ def _joined(axes: Iterator[list[str]]) -> Iterator[str]:
 
 
 def _shapes(aggregation: Aggregation, spans: list[list[tuple[int, int]]], findings: Findings) -> dict[int, str]:
-    """Return shapes of sub-arrays that are not what their location spans; note what does not fit."""
+    """Return shapes of sub-arrays that differ from the span of their location; note those that do not fit."""
     partitions, dims = aggregation.partitions, aggregation.dims
     plain = np.array([x.dims == dims and x.shape is None for x in partitions.layouts] or [True])
     rows = np.flatnonzero(~plain[partitions.layout] | (partitions.part >= 0))
@@ -173,7 +173,7 @@ def _check_names(aggregation: Aggregation, findings: Findings, style: Style) -> 
 
 
 def _part_problem(part: str, shape: tuple[int, ...], extent: tuple[int, ...]) -> str | None:
-    """Return what keeps a part of a sub-array of this shape from filling this extent."""
+    """Return the reason why a part of a sub-array of this shape does not fill this extent."""
     try:
         taken = part_module.counts(part_module.parse(part, shape))
     except ConventionError as error:

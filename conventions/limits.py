@@ -1,4 +1,4 @@
-"""Caps on what a file may make the parsers do; every one raises `LimitError` and can be changed by assignment."""
+"""Limits on the resources that a file may use; exceeding one raises `LimitError`; all can be changed by assignment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 #: Characters of one JSON text.
 MAX_TEXT = 2**31
-#: Levels of lists and objects inside each other; the convention needs five.
+#: Levels of nested lists and objects; the convention needs five.
 MAX_DEPTH = 64
 #: Cells of one partition matrix, and elements of one ``Partitions`` list.
 MAX_PARTITIONS = 2**26
@@ -39,7 +39,7 @@ MAX_PROBLEMS = 1000
 MAX_REPAIR_WARNINGS = 20
 #: Objects inside one ``_ACCUMULATION_GROUP``: all combinations of fourteen dimensions.
 MAX_COMBINATIONS = 2**14
-#: Bytes of one decoded chunk; the environment variable CFAGG_MAX_CHUNK gives another cap, to every process.
+#: Bytes of one decoded chunk; the environment variable CFAGG_MAX_CHUNK sets another limit for every process.
 MAX_CHUNK = int(os.environ.get("CFAGG_MAX_CHUNK") or 2**30)
 #: Bytes of the index of one shard.
 MAX_INDEX = 2**28

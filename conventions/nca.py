@@ -1,7 +1,7 @@
 """NCA 0.1: from the attributes of a netCDF variable to an aggregation.
 
 An NCA variable is a scalar netCDF variable.  Its attribute ``nca_dimensions`` names the dimensions of the master array,
-``nca_array`` holds the partitions in JSON.  Variables with a non-zero ``nca_private`` hold sub-arrays in the same file.
+``nca_array`` has the partitions in JSON.  Variables with a non-zero ``nca_private`` are sub-arrays in the same file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3
 
 
 def is_private(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a variable with these attributes holds sub-arrays of NCA variables only.
+    """Return whether a variable with these attributes only contains sub-arrays of NCA variables.
 
     Raises
     ------
@@ -77,18 +77,18 @@ def parse(
         Name of the variable.
     attributes : mapping
         All its attributes; text may be ``str``, ``numpy.str_`` or UTF-8 ``bytes``.  ``nca_array``, ``nca_dimensions``
-        and, where they are text, ``units`` and ``calendar`` become fields of the result, the others its ``attributes``.
+        and, if they are text, ``units`` and ``calendar`` become fields of the result, the others its ``attributes``.
     dtype : dtype_like
         Data type of the variable, which is that of the master array.
     sizes : mapping of str to int
         Sizes of all dimensions that the variable can see.
     private : mapping, optional
-        ``{variable: (dims, shape)}`` of the variables in the aggregation file itself; where partitions refer to
-        them, the shapes must agree.
+        ``{variable: (dims, shape)}`` of the variables in the aggregation file itself; if partitions refer to them, the
+        shapes must agree.
     source : str, optional
         The file, for messages and for relative references.
     version : Version, optional
-        How the JSON is understood; NCA 0.1 by default.
+        How the JSON is interpreted; NCA 0.1 by default.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def parse(
     Warns
     -----
     RepairWarning
-        Once for each repair: misprints in the JSON, unknown keys, values that had to be taken from elsewhere.
+        Once for each repair: misprints in the JSON, unknown keys, values that had to be inferred.
 
     Notes
     -----
@@ -151,7 +151,7 @@ def parse(
     directions, known = _directions(head.get("directions", MISSING), dims, findings, version)
     layouts, layout_codes = resolve_layouts(records, dims, directions, known, units, calendar, findings)
     findings.check(f"{array} does not describe an aggregation")
-    if grid is None or order is None:  # every way here notes a problem
+    if grid is None or order is None:  # a problem has been noted in any case
         raise ConventionError(f"{subject}: {array} does not describe a partition matrix")
     partitions = _partitions(records, order, layout_codes, layouts, based(head.get("base", MISSING), version, findings))
     findings.check(f"{array} does not describe an aggregation")
@@ -210,7 +210,7 @@ def dimensions(
 def _load(
     text: str, subject: str, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private, version: Version
 ) -> tuple[Findings, Records, dict[str, Any]]:
-    """Return what the JSON holds, after a repair if it must be, the keys of the whole as in NCA 0.1."""
+    """Return the content of the JSON, repaired if necessary, with the top-level keys of NCA 0.1."""
     array = f"{version.prefix}_array"
     findings = Findings(subject, version.place)
     records = Records(dims, sizes, private, findings, version)
@@ -239,7 +239,7 @@ def _load(
 
 
 def _renamed(head: dict[str, Any], version: Version, findings: Findings) -> dict[str, Any]:
-    """Return the keys of the whole by their names in NCA 0.1, without those that are not understood."""
+    """Return the top-level keys by their names in NCA 0.1, without unknown ones."""
     names = {own[0]: key for key, own in version.head.items()}
     found = {}
     for key, value in head.items():
@@ -258,7 +258,7 @@ def _renamed(head: dict[str, Any], version: Version, findings: Findings) -> dict
 def _matrix(
     head: dict[str, Any], dims: tuple[str, ...], records: Records, findings: Findings
 ) -> tuple[list[str] | None, list[int] | None]:
-    """Return partitioned dimensions and the shape of the matrix, None where they are not understood."""
+    """Return the partitioned dimensions and the shape of the matrix, None if they are invalid."""
     version, names = records.version, {key: own[0] for key, own in records.version.head.items()}
     if version.defaults:
         pdims = head.setdefault("pdimensions", [])
@@ -306,7 +306,7 @@ def _directions(
     value: Any, dims: tuple[str, ...], findings: Findings, version: Version
 ) -> tuple[tuple[bool, ...] | bool, frozenset[str]]:
     """Return the master array's directions, and the dimensions for which the text gives one."""
-    if version.reverses:  # what runs the other way is all that is known
+    if version.reverses:  # only reversed dimensions are known
         return (True,) * len(dims) if dims else True, frozenset(dims)
     if not dims:
         if type(value) is bool:
@@ -336,7 +336,7 @@ def _directions(
 
 
 def based(base: Any, version: Version, findings: Findings) -> Callable[[list[str]], list[str]]:
-    """Return what gives names of files their base, after CFA 0.4 ``base`` and ``file``."""
+    """Return a function that resolves file names against their base (CFA 0.4, ``base`` and ``file``)."""
     if base is not MISSING and type(base) is not str:
         findings.problem("base", f"string expected, found {shorten(base)}")
     if type(base) is not str or not base:

@@ -1,4 +1,4 @@
-"""The values of the keys of a JSON list, by whatever name a version has for them."""
+"""The values of the keys of a JSON list, under the name of any version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MEANT", "Keys", "foreign"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Keys that some version gave a meaning; leaving one out would read other data.
+#: Keys that have a meaning in some version; ignoring one could read the wrong data.
 MEANT = frozenset(
     {"endian", "_FillValue", "varid", "base", "data_offset", "disk_length"}.union(
         *(names for v in VERSIONS.values() for keys in (v.head, v.partition, v.data) for names in keys.values())
@@ -34,7 +34,7 @@ class Keys:
     def found(
         self, records: list[dict[str, Any]], known: Mapping[str, tuple[str, ...]], path: str, number: Int64
     ) -> set[str]:
-        """Return the keys that records of a batch have; unknown ones are told once each."""
+        """Return the keys that records of a batch have; each unknown one is reported once."""
         keys: set[str] = set().union(*records)
         own = {names[0] for names in known.values()} | (self.version.aside if path else frozenset())
         other = {name: names[0] for names in known.values() for name in names[1:]}
@@ -63,7 +63,7 @@ class Keys:
     def column(
         self, records: list[dict[str, Any]], names: tuple[str, ...], keys: set[str], path: str, number: Int64
     ) -> list[Any] | None:
-        """Return the value of a key in each record, by whatever name; `None` where no record has it."""
+        """Return the value of a key in each record, under any of its names, or `None` if no record has it."""
         found = [name for name in names if name in keys]
         if not found:
             return None
@@ -73,7 +73,7 @@ class Keys:
         return out
 
     def merged(self, one: list[Any] | None, other: list[Any] | None, number: Int64, path: str) -> list[Any] | None:
-        """Return one column of two that mean the same; a partition that says different things has a problem."""
+        """Return one column from two with the same meaning; different values for a partition are a problem."""
         if one is None or other is None:
             return other if one is None else one
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -85,7 +85,7 @@ class Keys:
 
 
 def _values(records: list[dict[str, Any]], key: str) -> list[Any]:
-    """Return the value of a key in each record, `MISSING` where there is none."""
+    """Return the value of a key in each record, `MISSING` if it has none."""
     try:
         return [r[key] for r in records]
     except KeyError:
@@ -93,5 +93,5 @@ def _values(records: list[dict[str, Any]], key: str) -> list[Any]:
 
 
 def foreign(version: Version) -> str:
-    """Return what is wrong with a key that only other versions have."""
+    """Return the problem with a key that only other versions have."""
     return f"this key belongs to another version; {version.title} does not have it"

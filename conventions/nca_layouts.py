@@ -1,4 +1,4 @@
-"""What the partitions of an NCA variable say about their sub-arrays, as distinct layouts."""
+"""Descriptions of sub-arrays in the partitions of an NCA variable, as distinct layouts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _layout(
 
 
 def _for_other_formats(key: str, value: Any, format_: str | None, where: str, findings: Findings) -> Any:
-    """Return what is said of a sub-array that is no netCDF variable, which has its own."""
+    """Return a value that describes a sub-array that is not a netCDF variable, which has its own."""
     if value is MISSING or not is_netcdf(format_):
         return _value(value)
     place = findings.place(f"{where}.data.{key}")
@@ -123,12 +123,12 @@ def _for_other_formats(key: str, value: Any, format_: str | None, where: str, fi
 
 
 def _value(value: Any) -> Any:
-    """Return a value, None where there is none."""
+    """Return a value, or None if there is none."""
     return None if value is MISSING else value
 
 
 def _finite(value: float) -> float | None:
-    """Return a finite number as a float, None where there is none."""
+    """Return a finite number as a float, or None if there is none."""
     try:
         number = float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The elements of the ``Partitions`` list as columns, whatever the version calls its keys."""
+"""The elements of the ``Partitions`` list as columns, with the keys of any version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBER: frozenset[type] = frozenset({int, float, type(MISSING)})
 
 
 class RawLayout(NamedTuple):
-    """What one or more partitions say about their sub-array; `MISSING` where they say nothing."""
+    """The description of a sub-array in one or more partitions; `MISSING` for absent keys."""
 
     dims: Any
     directions: Any
@@ -88,7 +88,7 @@ class Records:
         return chunks[0]
 
     def add(self, records: list[Any], first: int, head: Mapping[str, Any]) -> None:
-        """Take in a batch, of which `first` is the first element's number and `head` the keys before the list."""
+        """Add a batch; `first` is the index of its first element and `head` has the keys before the list."""
         self.count += len(records)
         number = np.arange(first, first + len(records))
         if not {dict}.issuperset(map(type, records)):
@@ -154,7 +154,7 @@ class Records:
         self._chunks["index"].append(index[ok])
         self._chunks["location"].append(location[ok])
         if self.findings.problems:
-            return  # an error is certain; only index and location have more to say
+            return  # an error is certain; only index and location can show further problems
         self._chunks["file"].append(self._codes(file, self.files, number, "data.file"))
         self._chunks["address"].append(self._codes(address, self.addresses, number, "data.ncvar"))
         self._chunks["part"].append(part_codes)
@@ -166,7 +166,7 @@ class Records:
         self._chunks["layout"].append(self._layouts([_alike(values) for values in columns], number))
 
     def _layouts(self, columns: list[list[Any]], number: Int64) -> npt.NDArray[np.int32]:
-        """Return codes of raw layouts, from columns that hold a single value where all are alike."""
+        """Return codes of raw layouts, from columns that have a single value if all are equal."""
         count = max(map(len, columns))
         raw = zip(*(repeat(values[0], count) if len(values) == 1 else values for values in columns), strict=True)
         table = self.layouts
@@ -192,7 +192,7 @@ class Records:
     def _numbers(
         self, address: list[Any] | None, offset: list[Any] | None, varid: list[Any] | None, number: Int64
     ) -> list[Any] | None:
-        """Return offsets, which are numbers of variables where those have no name; note which have either."""
+        """Return offsets, or the number of the variable if it has no name; record which have either."""
         named = np.array([v is not MISSING for v in address]) if address else np.zeros(len(number), np.bool_)
         if varid is not None and not named.all():
             offset = list(offset or [MISSING] * len(number))
@@ -243,7 +243,7 @@ class Records:
         return index_rows, location_rows, ok
 
     def fit(self, width: int) -> None:
-        """Let the index of a single partition, which may be left out, empty or `[0]`, have `width` entries."""
+        """Extend the index of a single partition, which may be left out, empty or `[0]`, to `width` entries."""
         if self.version.defaults and (self.width == 0 or (self.width, width) == (1, 0)):
             index = self.column("index")
             if not index.any():
@@ -321,7 +321,7 @@ class Records:
         before, distinct = len(table), set(few)
         codes: Any
         if len(distinct) == len(few) and MISSING not in distinct and table.keys().isdisjoint(distinct):
-            # As most files are: none was named before.
+            # As in most files, none was named before.
             codes = range(before, before + len(few))
             table.update(zip(few, codes, strict=True))
         else:
@@ -336,7 +336,7 @@ class Records:
         return np.repeat(np.array(codes, np.int32), len(values) // len(few))
 
     def _offsets(self, values: list[Any] | None, number: Int64) -> Int64:
-        """Return file offsets, -1 where there is none."""
+        """Return file offsets, -1 if there is none."""
         if values is None:
             return np.full(len(number), -1, np.int64)
         out = np.full(len(values), -1, np.int64)
@@ -353,32 +353,32 @@ class Records:
 
 
 def _filled(values: list[Any], default: list[Any]) -> list[Any]:
-    """Return the values of a key, a default where there is none."""
+    """Return the values of a key, or a default if there are none."""
     return values if {list}.issuperset(map(type, values)) else [default if v is MISSING else v for v in values]
 
 
 def _alike(values: list[Any] | None) -> list[Any]:
-    """Return one value in place of equal ones; `MISSING` in place of no column."""
+    """Return a single value if all are equal; `MISSING` if there is no column."""
     if values is None:
         return [MISSING]
     first = values[0]
-    # Of numbers, equal ones may be of two types.
+    # Equal numbers may be of two types.
     alike = type(first) in _PLAIN and values[-1] == first and values.count(first) == len(values)
     return [first] if alike else values
 
 
 def _required(value: Any) -> str | None:
-    """Return the problem of a required key that is not there."""
+    """Return the problem of an absent required key."""
     return "the key is missing" if value is MISSING else None
 
 
 def _data_problem(value: Any) -> str | None:
-    """Return what is wrong with the `data` of a record."""
+    """Return the problem with the `data` of a record."""
     if type(value) is dict:
         return None
     return _required(value) or f"object expected, found {shorten(value)}"
 
 
 def dtype_problem(name: str) -> str | None:
-    """Return what is wrong with a data type's name."""
+    """Return the problem with a data type's name."""
     return None if dtypes.is_known(name) else f"{shorten(name)} is not a data type of netCDF or NumPy"

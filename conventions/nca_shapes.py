@@ -1,4 +1,4 @@
-"""Whether sub-arrays, and the parts taken of them, have the shapes that their locations require."""
+"""Checks that sub-arrays, and the parts taken from them, have the shapes that their locations require."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Private = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 
 
 class Batch(NamedTuple):
-    """The columns of one batch of partitions that say something about shapes; None where no partition has the key."""
+    """The columns of one batch of partitions that concern shapes; None if no partition has the key."""
 
     number: Int64
-    """Number of each partition in its list."""
+    """Index of each partition in its list."""
     ok: npt.NDArray[np.bool_]
     """Whether index and location are well-formed."""
     extent: Int64
-    """What the location spans of each dimension of the master array, shape (n, ndim)."""
+    """The extent of the location along each dimension of the master array, shape (n, ndim)."""
     dims: list[Any] | None
-    """Dimensions as tuples, `MISSING` where they are the master's, None where they are a problem already."""
+    """Dimensions as tuples, `MISSING` if they are the master's, None if they are already a problem."""
     shapes: list[Any]
     parts: list[Any] | None
     file: list[Any] | None
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
         return self.parts is not None and self.parts[i] is not MISSING
 
     def own_variable(self, i: int, private: Private) -> str | None:
-        """Return the variable of the aggregation file that a partition refers to, None where it is elsewhere."""
+        """Return the variable of the aggregation file that a partition refers to, or None if it is elsewhere."""
         if self.address is None or (self.file is not None and self.file[i] is not MISSING):
             return None
         name = self.address[i]
@@ -67,7 +67,7 @@ class Shapes:
         self._parsed: dict[tuple[str, tuple[int, ...]], tuple[int, tuple[int, ...]] | str] = {}
 
     def check(self, batch: Batch) -> tuple[npt.NDArray[np.int32], list[Any] | None]:
-        """Return codes of parts, -1 for the whole, and shapes that no location tells, None where none is a part."""
+        """Return codes of parts (-1 for the whole) and shapes not given by locations, None if none is a part."""
         n = len(batch.shapes)
         codes = np.full(n, -1, np.int32)
         needed: list[Any] | None = [MISSING] * n if batch.parts is not None else None
@@ -101,7 +101,7 @@ class Shapes:
                 )
         if names == self.dims:
             return extent
-        # A dimension that the master array does not span has size 1: it reads a column of ones at the end.
+        # A dimension that the master array does not span has size 1, from the column of ones at the end.
         padded = np.concatenate([extent, np.ones((len(rows), 1), np.int64)], axis=1)
         return padded[:, [self.dims.index(d) if d in self.dims else -1 for d in names]]
 
@@ -120,7 +120,7 @@ class Shapes:
         good = batch.ok[rows].copy()
         for k, message in bad.items():
             good[k] = False
-            if given[k] is not None:  # else told already
+            if given[k] is not None:  # else reported already
                 self.findings.problem(batch.where(rows[k], "data.shape"), message)
         for k in np.flatnonzero((found < 0).any(axis=1) & good).tolist():
             good[k] = False
@@ -128,7 +128,7 @@ class Shapes:
         return found, good
 
     def _derived(self, batch: Batch, i: int, wanted: Int64) -> list[int] | None:
-        """Return the shape of a sub-array that does not give it, None where it cannot be known."""
+        """Return the shape of a sub-array that does not give it, or None if it is unknown."""
         if not batch.ok[i]:
             return None
         own = batch.own_variable(i, self.private)
@@ -151,7 +151,7 @@ class Shapes:
         wanted: Int64,
         good: npt.NDArray[np.bool_],
     ) -> None:
-        """Compare whole sub-arrays with their locations, and those in the file itself with its variables."""
+        """Compare whole sub-arrays with their locations, and those in the aggregation file with its variables."""
         for k in np.flatnonzero((found != wanted).any(axis=1) & good).tolist():
             if batch.has_part(rows[k]):
                 continue
@@ -183,7 +183,7 @@ class Shapes:
         codes: npt.NDArray[np.int32],
         needed: list[Any],
     ) -> None:
-        """Note the parts of sub-arrays in `codes` and `needed`."""
+        """Store the parts of sub-arrays in `codes` and `needed`."""
         for k, i in enumerate(rows):
             if not (good[k] and batch.parts is not None and batch.has_part(i)):
                 continue
@@ -204,7 +204,7 @@ class Shapes:
                 needed[i] = shape
 
     def _part(self, text: str, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]] | str:
-        """Return the code of a part (-1 for everything) and its extent, or what is wrong with it."""
+        """Return the code of a part (-1 for everything) and its extent, or the problem with it."""
         known = self._parsed.get((text, shape))
         if known is None:
             try:

@@ -35,13 +35,13 @@ class _Nca(Style):
     dialect, data, end = "NCA 0.1", "data", 0
 
     def head(self, layout: Layout, aggregation: Aggregation) -> str:
-        """Return what stands between the location and the part."""
+        """Return the text between the location and the part."""
         directions = aggregation.directions
         master = dict(zip(aggregation.dims, directions, strict=True)) if isinstance(directions, tuple) else {}
         spoken = {}
         for dim, flip in zip(layout.dims, layout.flipped, strict=True):
             if dim not in master:
-                spoken[dim] = True  # the text wants a direction, which does nothing
+                spoken[dim] = True  # the specification requires a direction, which has no effect
             elif flip:
                 spoken[dim] = not master[dim]
         return members(
@@ -59,7 +59,7 @@ class _Nca(Style):
         return text
 
     def around(self, layout: Layout) -> tuple[str, str, str]:
-        """Return what stands before the shape, between file and variable, and after the address."""
+        """Return the text before the shape, between file and variable, and after the address."""
         packing = {"lbpack": layout.packing, "scale_factor": layout.scale_factor, "add_offset": layout.add_offset}
         return "", members({"dtype": layout.dtype}), members(packing)
 
@@ -77,7 +77,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     Parameters
     ----------
     aggregation : Aggregation
-        What to describe.
+        The aggregation to describe.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     Raises
     ------
     ConventionError
-        Something that NCA 0.1 cannot express; ``problems`` lists all of it.
+        The aggregation has properties that NCA 0.1 cannot express; ``problems`` lists all of them.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
 
 
 def encode(aggregation: Aggregation, names: Names | None = None) -> Encoded:
-    """Return the NCA variable with all its attributes; what changes no value and cannot be said is left out."""
+    """Return the NCA variable and its attributes, without inexpressible information that changes no value."""
     del names
     encoded.check(aggregation, lacks(aggregation), DIALECT)
     attributes = encoded.own_attributes(aggregation) | write(aggregation)
@@ -132,7 +132,7 @@ def encode(aggregation: Aggregation, names: Names | None = None) -> Encoded:
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what NCA 0.1 has no words for."""
+    """Yield everything that NCA 0.1 cannot express."""
     partitions = aggregation.partitions
     netcdf = np.array([is_netcdf(layout.format) for layout in partitions.layouts] or [True])[partitions.layout]
     yield from json_lacks(aggregation)
@@ -146,7 +146,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     held = encoded.stored(aggregation)
     yield from of_layouts(aggregation, held & netcdf, "packing", _PACKED, packing)
     yield from of_layouts(aggregation, held & ~netcdf, "packing", "JSON has no such number", infinite)
-    if aggregation.dialect != DIALECT:  # where it is the name itself, odd as it is
+    if aggregation.dialect != DIALECT:  # in which the number is the name itself
         yield from of_numbers(aggregation)
 
 
@@ -154,7 +154,7 @@ _PACKED = "a netCDF variable has its own scale_factor and add_offset"
 
 
 def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
-    """Give what none of the conventions in JSON has words for."""
+    """Yield everything that none of the JSON conventions can express."""
     partitions = aggregation.partitions
     fragment = "each partition is a sub-array"
     yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, fragment)
@@ -174,13 +174,13 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 def notes(aggregation: Aggregation) -> list[str]:
-    """Return nothing: what NCA 0.1 can say is written."""
+    """Return no notes, since everything that NCA 0.1 can express is written."""
     del aggregation
     return []
 
 
 def _check(aggregation: Aggregation, findings: Findings) -> None:
-    """Note everything that NCA 0.1 has no words for."""
+    """Note everything that NCA 0.1 cannot express."""
     partitions = aggregation.partitions
     if not partitions.present.all():
         i = int(partitions.present.argmin())

@@ -1,7 +1,7 @@
 """The `part` of a partition: the indices of its sub-array that it consists of.
 
-A part is a string with a small grammar of its own, in the sub-array's own order and applied before any reversal:
-``(start, stop, step)`` is Python's ``range``, with an exclusive stop, ``[i, j, ...]`` lists indices, and ``[]`` for the
+A part is a string with its own small grammar, in the sub-array's order and applied before any reversal:
+``(start, stop, step)`` is Python's ``range``, with an exclusive stop, ``[i, j, ...]`` lists indices, and ``[]`` as the
 whole text means everything.
 """
 
@@ -20,14 +20,14 @@ from cfagg.errors import ConventionError, LimitError
 
 __all__ = ["Indices", "canonical", "counts", "parse"]
 
-#: Indices along one dimension: a range, or an array where they follow no rule.
+#: Indices along one dimension: a range, or an array if they are irregular.
 Indices = range | npt.NDArray[np.int64]
 
 _INTEGER = r"[ \t\n\r]*+-?[0-9]{1,18}[ \t\n\r]*+"
 _RANGE = re.compile(rf"\(({_INTEGER}),({_INTEGER}),({_INTEGER})\)").match
 _LIST = re.compile(rf"\[((?:{_INTEGER},)*+{_INTEGER})?[ \t\n\r]*+\]").match
 _SQUARE_RANGE = re.compile(rf"\[({_INTEGER}),({_INTEGER}),({_INTEGER})\]").match
-#: With the comma that Python writes after a lone entry.
+#: With the comma that Python writes after a single entry.
 _ROUND_LIST = re.compile(rf"\(((?:{_INTEGER},)*+{_INTEGER}|{_INTEGER},[ \t\n\r]*+)?[ \t\n\r]*+\)").match
 _SEPARATOR = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+").match
 _SPACE = " \t\n\r"
@@ -36,10 +36,10 @@ _SPACE = " \t\n\r"
 def parse(
     text: str, shape: Sequence[int], brackets: Literal["python", "round", "square"] = "python"
 ) -> tuple[Indices, ...]:
-    """Return the indices that a part such as ``"[(2, 6, 1), [1,3,4,7]]"`` takes, as ranges if evenly spaced.
+    """Return the indices that a part such as ``"[(2, 6, 1), [1,3,4,7]]"`` selects, as ranges if evenly spaced.
 
-    Ranges stand in round brackets and exclude their stop as Python's do; from NCA 0.2 to CFA 0.3 they include it, and
-    in CFA 0.4 they also stand in square brackets and lists in round ones.
+    Ranges are in round brackets and exclude their stop as in Python; from NCA 0.2 to CFA 0.3 they include it, and in
+    CFA 0.4 they are also in square brackets and lists in round ones.
     """
     range_, list_ = (_SQUARE_RANGE, _ROUND_LIST) if brackets == "square" else (_RANGE, _LIST)
     if len(text) > limits.MAX_PART_LIST and text.count(",") > limits.MAX_PART_LIST:
@@ -87,7 +87,7 @@ def parse(
 
 
 def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence[int]], shape: Sequence[int]) -> str:
-    """Return the one text for these indices: ranges stop at a multiple of their step, everything is ``"[]"``."""
+    """Return the canonical text of these indices: ranges stop at a multiple of their step, everything is ``"[]"``."""
     if len(indices) != len(shape):
         raise ConventionError(f"indices of {len(indices)} dimensions for a sub-array of shape {tuple(shape)}")
     texts = []
@@ -112,12 +112,12 @@ def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence
 
 
 def counts(indices: Sequence[Indices]) -> tuple[int, ...]:
-    """Return the shape of the data array that a part takes."""
+    """Return the shape of the data array that a part selects."""
     return tuple(len(entry) for entry in indices)
 
 
 def _simplest(values: npt.NDArray[np.int64]) -> Indices:
-    """Return equally spaced indices as a range, others as they are."""
+    """Return equally spaced indices as a range, others unchanged."""
     if values.ndim != 1:
         raise ConventionError(f"indices of one dimension are a flat list; found shape {values.shape}")
     if values.size == 0:
@@ -133,7 +133,7 @@ def _simplest(values: npt.NDArray[np.int64]) -> Indices:
 
 
 def _within(indices: Indices, axis: int, shape: Sequence[int], text: str) -> Indices:
-    """Return the indices if they lie inside the dimension and there are any."""
+    """Return the indices if they are inside the dimension and there are any."""
     if len(indices) == 0:
         raise _broken(text, f"it selects nothing from dimension {axis}")
     if isinstance(indices, range):
@@ -147,5 +147,5 @@ def _within(indices: Indices, axis: int, shape: Sequence[int], text: str) -> Ind
 
 
 def _broken(text: str, message: str) -> ConventionError:
-    """Return the error for a part that is not read."""
+    """Return the error for a part that cannot be read."""
     return ConventionError(f"part {shorten(text)} is not understood: {message}")

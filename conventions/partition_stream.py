@@ -1,4 +1,4 @@
-"""Strict JSON of an aggregation, with the long list of partitions handed on in batches.
+"""Strict JSON of an aggregation, with the long list of partitions passed on in batches.
 
 A million partitions as nested dictionaries would take gigabytes, so only a batch of them exists at any time.
 """
@@ -20,12 +20,12 @@ from cfagg.errors import CfaggError, ConventionError, LimitError
 
 __all__ = ["BATCH", "BrokenJSONError", "NotJSONError", "load"]
 
-#: Elements handed on at a time: enough to vectorise over, few enough to stay in the processor's cache.
+#: Elements passed on at a time: enough to vectorise over, few enough to stay in the processor's cache.
 BATCH = 4096
 
 #: Elements that are decoded one by one before their length is known, and the most characters that are decoded at once.
 _FIRST, _SPAN = 16, 2**22
-#: So many spans that cannot be decoded at once show that it does not pay.
+#: Number of spans that cannot be decoded at once after which this is no longer tried.
 _FAILURES = 8
 
 _space = re.compile(r"[ \t\n\r]*+").match
@@ -35,11 +35,11 @@ Batch = Callable[[list[Any], int, dict[str, Any]], None]
 
 
 class BrokenJSONError(ConventionError):
-    """Text that is not one object in strict JSON, each key of which occurs once."""
+    """Text that is not a single object in strict JSON without duplicate keys."""
 
 
 class NotJSONError(BrokenJSONError):
-    """Text that is not strict JSON; the repair may help."""
+    """Text that is not strict JSON but can perhaps be repaired."""
 
 
 class _DuplicateKeyError(Exception):
@@ -47,7 +47,7 @@ class _DuplicateKeyError(Exception):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; a key that occurs twice would lose a value in silence."""
+    """Return an object; a duplicate key would silently lose a value."""
     value = dict(pairs)
     if len(value) != len(pairs):
         counts = Counter(key for key, _ in pairs)
@@ -56,12 +56,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_object).raw_decode
-#: Does not notice a key that occurs twice.
+#: Does not detect duplicate keys.
 _decode_all = json.JSONDecoder().decode
 
 
 def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
-    """Decode a JSON object; hand its list on in batches, in place of which it has the range of element numbers."""
+    """Decode a JSON object; pass its list on in batches and replace it with the range of element indices."""
     if len(text) > limits.MAX_TEXT:
         raise LimitError(f"{len(text)} characters of JSON; at most {limits.MAX_TEXT} are read")
     try:
@@ -74,12 +74,12 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
         raise LimitError("lists and objects are nested too deeply") from None
     except CfaggError:
         raise
-    except ValueError:  # Python's own cap on the digits of one integer
+    except ValueError:  # Python's limit on the digits of an integer
         raise LimitError("an integer has thousands of digits") from None
 
 
 def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
-    """Return the object that the text is, one list of it handed on."""
+    """Return the object in the text, with one of its lists passed on."""
     head: dict[str, Any] = {}
     i = _skip(text, 0)
     if text[i : i + 1] != "{":
@@ -118,7 +118,7 @@ def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let the search for cycles rest: decoded JSON has none, and looking through it takes as long as decoding it."""
+    """Pause the garbage collector: decoded JSON has no cycles, and searching it takes as long as decoding it."""
     if not gc.isenabled():
         yield
         return
@@ -130,7 +130,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -> tuple[int, int]:
-    """Hand on the elements of the list that starts before `i`; return their number and the position after the list."""
+    """Pass on the elements of the list that starts before `i`; return their number and the position after the list."""
     i = _skip(text, i)
     if text[i : i + 1] == "]":
         return 0, i + 1
@@ -171,8 +171,8 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
 
 
 def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
-    """Return objects decoded at once from about so many characters, and where the element after them begins."""
-    # There are none where that does not work, or where a key may occur twice: then they are looked at one by one.
+    """Return objects decoded at once from about `width` characters, and the position of the next element."""
+    # Returns none if that fails or keys may be duplicate; the elements are then decoded one by one.
     end = i + width
     for _ in range(8):
         end = text.rfind("}", i, end)
@@ -181,7 +181,7 @@ def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
             break
         if comma is None or text[comma.end() : comma.end() + 1] != "{":
             continue
-        # Decoding goes from left to right: a list that is one up to this comma is what decoding one by one finds, too.
+        # Decoding is from left to right, so a valid list up to this comma is also the result of decoding one by one.
         try:
             found = _decode_all(f"[{text[i : end + 1]}]")
         except (ValueError, RecursionError):
@@ -190,7 +190,7 @@ def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
             break
         inner = [v for v in chain.from_iterable(map(dict.values, found)) if type(v) is dict]
         keys = sum(map(len, found)) + sum(map(len, inner))
-        # Each key as written has a colon after it, which no slash can follow; other colons are in strings.
+        # Each key in the text has a colon after it, which no slash can follow; other colons are in strings.
         if keys != text.count(":", i, end + 1) - text.count("://", i, end + 1):
             break
         return found, comma.end()

@@ -1,4 +1,4 @@
-"""What a variable sees of its file: the interface by which conventions read what describes an aggregation."""
+"""The part of a file visible to a variable: the interface by which conventions read descriptions of aggregations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Described", "Scope"]
 
 
 class Described(NamedTuple):
-    """What a file says about one of its variables; characters of text are no dimension."""
+    """The description of a variable in its file; the characters of text are not a dimension."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # `object` where it is text, of strings or of characters
+    dtype: np.dtype[Any]  # `object` for text, of strings or of characters
     attributes: Mapping[str, Any]
 
 
@@ -33,26 +33,26 @@ def _no_values(name: str) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a variable can see in its file.
+    """The part of its file that a variable can see.
 
     Parameters
     ----------
     sizes : mapping of str to int
         Sizes of dimensions.
     private : mapping, optional
-        ``{variable: (dims, shape)}`` of variables that only hold sub-arrays of aggregations.
+        ``{variable: (dims, shape)}`` of variables that only contain sub-arrays of aggregations.
     find : callable, optional
-        Returns the variable that a name or path means, from the group of the aggregation variable upwards; `None`
-        where there is none.
+        Returns the variable that a name or path refers to, from the group of the aggregation variable upwards, or
+        `None` if there is none.
     values : callable, optional
-        Returns its values as stored, text as `str` objects with characters joined, of which those that are missing
-        are masked; `LimitError` where they are too many.
+        Returns its values as stored, text as `str` objects with characters joined, with missing ones masked; raises
+        `LimitError` if there are too many.
     conventions : str, optional
         The attribute ``Conventions`` of the file.
     substitutions : mapping of str to str, optional
-        What the user has replaced in names of files, which counts before what the file says.
+        Substitutions in file names set by the user, which override those of the file.
     leave : callable, optional
-        Is told the name of a variable that was looked at and describes no fragments after all.
+        Called with the name of a variable that was read but does not describe fragments.
     """
 
     sizes: Mapping[str, int]

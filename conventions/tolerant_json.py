@@ -1,6 +1,6 @@
 """Repair of text that is nearly JSON, symbol by symbol, into strict JSON.
 
-Exactly the misprints of the NCA document's own examples are repaired, and nothing else: names in single quotes, a
+Only the misprints of the NCA document's examples are repaired: names in single quotes, a
 missing opening quote (``{directions'``, ``lat'``), a comma for the colon before ``true`` or ``false``
 (``{'time', true}``), and a byte order mark.  The text is never evaluated.
 """
@@ -47,7 +47,7 @@ class MisprintWarning(RepairWarning):
 
 
 class Repair(NamedTuple):
-    """One repair: its kind and a sentence that names the place."""
+    """A repair: its kind and a sentence that names the place."""
 
     kind: str
     message: str
@@ -60,7 +60,7 @@ def place(text: str, position: int) -> str:
 
 
 def repair(text: str) -> tuple[str, list[Repair]]:
-    """Return strict JSON for text that is JSON but for the known misprints, and what was repaired."""
+    """Return strict JSON for text that is JSON except for the known misprints, and the repairs."""
     repairs: list[Repair] = []
     done: list[str] = []
     out: list[str] = []
@@ -123,7 +123,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         else:
             raise _broken(text, start, state)
         out.append(symbol)
-        if len(out) > 65536:  # few long symbols cost less memory than millions of short ones
+        if len(out) > 65536:  # few long symbols need less memory than millions of short ones
             done.append("".join(out))
             out.clear()
     if singles:
@@ -147,6 +147,6 @@ def _skip(text: str, position: int) -> int:
 
 
 def _broken(text: str, position: int, state: int) -> ConventionError:
-    """Return the error for text that is not repaired."""
+    """Return the error for text that cannot be repaired."""
     found = shorten(text[position : position + 20]) if position < len(text) else "the end of the text"
     return ConventionError(f"{place(text, position)}: expected {_EXPECTED[state]}, found {found}")

@@ -13,7 +13,7 @@ from cfagg.model import Grid, Layout, Partitions
 
 __all__ = ["in_type_of", "unique_values"]
 
-#: Attributes that give the missing value of an array, and those by which values are missing.
+#: Attributes that give the missing value of an array, and those that define which values are missing.
 _FILLS = ("_FillValue", "missing_value")
 _GAPS = (*_FILLS, "valid_min", "valid_max", "valid_range")
 
@@ -53,7 +53,7 @@ def unique_values(said: Instructions, term: str, grid: Grid) -> Partitions:
 def _distinct(
     values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-    """Return codes and the table of distinct values in order of first use, with a masked one for what is missing."""
+    """Return codes and the table of distinct values in order of first use, with a masked one for missing values."""
     if values.dtype.kind == "O":
         number: dict[Any, int] = {}
         keys = (None if gone else v for v, gone in zip(values.tolist(), missing.tolist(), strict=True))
@@ -62,7 +62,7 @@ def _distinct(
         table[:] = ["" if v is None else v for v in number]
         gaps = np.array([v is None for v in number], bool)
     else:
-        # Bits tell apart zeros of either sign, and not two that are no numbers.
+        # Comparing bits distinguishes zeros of either sign, but not equal NaNs.
         held = values[~missing]
         _, first, inverse = np.unique(held.view(f"u{held.dtype.itemsize}"), return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -80,7 +80,7 @@ def _distinct(
 def in_type_of(
     said: Instructions, term: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
-    """Return values in the type of the aggregation, which must hold them."""
+    """Return values in the type of the aggregation, which must be able to represent them."""
     dtype = said.dtype.newbyteorder("=")
     if dtype.kind == "O" and values.dtype.kind == "O":
         return values
@@ -91,7 +91,7 @@ def in_type_of(
         if dtype.kind == "f":
             lost = np.isinf(typed) & np.isfinite(values)
         else:
-            # Through the type that has both, whole numbers beyond 2**53 would be mixed up.
+            # In the common type, distinct integers beyond 2**53 would become equal.
             lost = (typed.astype(values.dtype) != values) | ((typed < 0) != (values < 0))
             if values.dtype.kind == "f":
                 info = np.iinfo(dtype)

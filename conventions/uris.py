@@ -1,6 +1,6 @@
-"""From URIs of fragments to the paths that they mean, and back.
+"""From URIs of fragments to the paths that they refer to, and back.
 
-A ``file:`` URI and a relative one mean a path, with its percent-encoded characters decoded; any other is left as it is.
+``file:`` URIs and relative ones refer to paths, with percent-encoded characters decoded; any other is left unchanged.
 
 Sources: CF-1.13 section 2.8.1, "uris"; RFC 3986 and RFC 8089.
 """
@@ -15,17 +15,17 @@ from cfagg.errors import ConventionError
 
 __all__ = ["is_opaque", "local_path", "name_of", "path_of", "paths_of", "uri_of", "uris_of"]
 
-#: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
+#: RFC 3986 has no underscores in schemes, but CF's example of an absolute URI does.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*):")
 
-#: What may stand in the path of a URI as it is (RFC 3986, section 3.3).
+#: Characters that need no encoding in the path of a URI (RFC 3986, section 3.3).
 _SAFE = "/-._~!$&'()*+,;=@"
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=@/]+").fullmatch
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:", re.IGNORECASE).match
 
 
 def path_of(uri: str) -> str:
-    """Return the path or URL that an absolute or relative URI means.
+    """Return the path or URL that an absolute or relative URI refers to.
 
     >>> path_of("file:///data/a%20b.nc"), path_of("../caf%C3%A9.nc"), path_of("https://host/a%20b.nc")
     ('/data/a b.nc', '../café.nc', 'https://host/a%20b.nc')
@@ -38,7 +38,7 @@ def path_of(uri: str) -> str:
 
 
 def local_path(name: str) -> str:
-    """Return the path that a ``file:`` URI means on this machine; any other name as it is.
+    """Return the path that a ``file:`` URI refers to on this machine; any other name is unchanged.
 
     >>> local_path("file://localhost/a%2Bb.nc"), local_path("file://other/a.nc"), local_path("a%2Bb.nc")
     ('/a+b.nc', 'file://other/a.nc', 'a%2Bb.nc')
@@ -65,19 +65,19 @@ def is_opaque(name: str) -> bool:
 
 
 def paths_of(uris: list[str]) -> list[str]:
-    """Return what `path_of` does for each of many; the list itself where all are paths as they stand."""
-    # One look at all of them together is much quicker than one at each.
+    """Return the result of `path_of` for each of many, or the list itself if all are already paths."""
+    # Checking all of them together is much faster than one by one.
     whole = "\n".join(uris)
     return [path_of(u) for u in uris] if "%" in whole or ":" in whole else uris
 
 
 def _decoded(text: str) -> str:
-    """Return a text without percent-encoding; bytes that are not UTF-8 stay those of a file name."""
+    """Return a text without percent-encoding; bytes that are not UTF-8 are kept as in file names."""
     return unquote(text, errors="surrogateescape") if "%" in text else text
 
 
 def uri_of(name: str) -> str:
-    """Return the URI of a path; a URL is one already.  Only what the syntax of URIs forces is percent-encoded.
+    """Return the URI of a path; a URL is one already.  Only characters that URI syntax requires are percent-encoded.
 
     >>> uri_of("data/tas 1.nc"), uri_of("/data/é.nc"), uri_of("a:b.nc"), uri_of("s3://bucket/a.nc")
     ('data/tas%201.nc', 'file:///data/%C3%A9.nc', 'a%3Ab.nc', 's3://bucket/a.nc')
@@ -86,7 +86,7 @@ def uri_of(name: str) -> str:
         return f"file://{name}" if name[0] == "/" else name
     if _URL(name):
         return name
-    # Before a colon in the first part of a relative one would stand a scheme.
+    # A colon in the first part of a relative one would mark a scheme.
     first, slash, rest = name.partition("/")
     texts = ((first, _SAFE), (slash, "/"), (rest, f"{_SAFE}:"))
     try:
@@ -97,7 +97,7 @@ def uri_of(name: str) -> str:
 
 
 def name_of(name: str) -> str:
-    """Return a path as CFA-0.6.2 writes it: an absolute one as a URI, a relative one as it is.
+    """Return a path as in CFA-0.6.2: an absolute one as a URI, a relative one unchanged.
 
     >>> name_of("/data/tas 1.nc"), name_of("tas 1.nc")
     ('file:///data/tas%201.nc', 'tas 1.nc')

@@ -1,7 +1,7 @@
 """The versions of the JSON that describes an aggregation: NCA 0.1 to 0.2.2, CFA 0.3 and 0.4.
 
-What is said is the same in all of them, under other keys: those of NCA 0.1 stand for all versions here.  The examples
-that the texts give mix the keys of several versions, so that a later one takes the keys of the earlier ones, too.
+All of them carry the same information under different keys; those of NCA 0.1 represent all versions here.  The examples
+in the specifications mix the keys of several versions, so a later one also accepts the keys of the earlier ones.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _PLACE = re.compile(r"(Partitions\[[0-9]+\])(?:\.(\w+))?(?:\.(\w+))?(.*)", re.DO
 
 @dataclass(frozen=True)
 class Version:
-    """How the JSON of one version is understood.
+    """How the JSON of one version is interpreted.
 
     Parameters
     ----------
     name : str
         The dialect, such as ``"CFA-0.4"``.
     prefix : str
-        What the names of attributes begin with.
+        Prefix of the attribute names.
     head, partition, data : mapping of str to tuple of str
-        Keys of the whole, of a partition and of its sub-array: by their name in NCA 0.1, first the version's own name,
-        then those of other versions that it takes.
+        Keys of the top level, of a partition and of its sub-array: by their name in NCA 0.1, first the version's own
+        name, then those of other versions that it accepts.
     inclusive : bool
-        The second number of a range in ``location`` belongs to it.
+        The end of a range in ``location`` is inclusive.
     brackets : str
-        What a range in ``part`` stands in; square brackets include its end.
+        The brackets of a range in ``part``; square ones include its end.
     defaults : bool
-        Shape and dimensions of the matrix, index and location may be left out where there is one partition.
+        Shape and dimensions of the matrix, index and location may be left out if there is one partition.
     reverses : bool
-        Partitions list the dimensions that run the other way, and no direction is known.
+        Partitions list the reversed dimensions, and no direction is known.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Version:
     brackets: Literal["python", "round", "square"] = "round"
     defaults: bool = True
     reverses: bool = False
-    aside: frozenset[str] = field(default_factory=frozenset)  # keys of sub-arrays that say nothing more
+    aside: frozenset[str] = field(default_factory=frozenset)  # keys of sub-arrays that add no information
 
     @property
     def title(self) -> str:
@@ -57,7 +57,7 @@ class Version:
         return self.name.replace("-", " ")
 
     def place(self, where: str) -> str:
-        """Return a key path in the version's own words.
+        """Return a key path with the keys of the version.
 
         >>> CFA_0_4.place("Partitions[3].data.shape"), CFA_0_4.place("pshape")
         ('Partitions[3].subarray.shape', 'pmshape')
@@ -72,7 +72,7 @@ class Version:
         )
 
     def exclusive(self) -> Version:
-        """Return the version as the examples of its text have it, with locations whose ends do not belong to them."""
+        """Return the version as in the examples of its specification, whose locations have exclusive ends."""
         return replace(self, inclusive=False)
 
 
