@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfagg.model import hook as hook
 
-#: Public name -> module that defines it, which is loaded on first use: metadata alone need no grids.
+#: Public name -> module that defines it, which is imported on first use, because metadata alone need no grids.
 _HOMES = {
     "Aggregation": "aggregation",
     "Grid": "grid",

@@ -1,17 +1,17 @@
 """The data model that every convention is read into and written from.
 
-One structure carries partition matrices, chunk grids and sampling grids: per dimension a strictly increasing array of
-*edges* that starts at 0 (`Grid`).  An `Aggregation` is a grid and a table with one row per partition, held as columns
-(`Partitions`): codes into small tables of distinct strings (`Strings`) and distinct descriptions (`Layout`).  A million
-partitions cost tens of megabytes and no Python object each.
+Partition matrices, chunk grids and sampling grids share one structure, with a strictly increasing array of *edges* per
+dimension that starts at 0 (`Grid`).  An `Aggregation` is a grid and a table with one row per partition, stored as
+columns (`Partitions`): codes into small tables of distinct strings (`Strings`) and distinct descriptions (`Layout`).  A
+million partitions cost tens of megabytes and no Python object each.
 
 Everything here is immutable and validated on construction; an error lists every problem and its location.
 
-*aggregation*: an array whose values are stored elsewhere: a description of the array, and the partitions that it
-consists of.
+*aggregation*: an array whose values are stored elsewhere, given by a description of the array and the partitions that
+it consists of.
 
-*master array*: the array that an aggregation describes, with dimensions, type, units and calendar of its own; short:
-master.
+*master array*: the array that an aggregation describes, with its own dimensions, type, units and calendar; master for
+short.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Aggregation", "facts_of"]
 
 @dataclass(frozen=True, eq=False)
 class Aggregation:
-    """An aggregated array: what it is (the master array) and where its partitions are.
+    """An aggregated array: the description of the master array, and the locations of its partitions.
 
     Parameters
     ----------
@@ -47,28 +47,28 @@ class Aggregation:
     dtype : numpy.dtype
         Data type of the master array.
     grid : Grid
-        Edges of the partitions along every dimension; 1 partition where a dimension is not partitioned.
+        Edges of the partitions along every dimension, with 1 partition along a dimension that is not partitioned.
     partitions : Partitions
         One row per cell of `grid`, in C order.
     units, calendar : str, optional
         Units and calendar of the master array.
     directions : tuple of bool or bool, optional
-        True where a dimension increases; a bare boolean for a scalar.  All True by default.
+        True for a dimension that increases; a single boolean for a scalar.  All True by default.
     attributes : mapping, optional
         The variable's other attributes.
     source : str, optional
-        The file that the aggregation was read from; relative references start at its directory.
+        The file that the aggregation was read from; relative references are resolved against its directory.
     bounds_of : str, optional
-        The coordinate variable whose cell bounds this is.  Bounds need no units: they have those of their coordinate,
-        here and in the files of the sub-arrays (CF section 7.1).
+        The coordinate variable whose cell bounds these are.  Bounds need no units, because they have those of their
+        coordinate, here and in the files of the sub-arrays (CF section 7.1).
     dialect : str, optional
-        The convention that it was read by, such as ``"NCA-0.1"`` or ``"CF-1.13"``; empty where it was made otherwise.
+        The convention that it was read with, such as ``"NCA-0.1"`` or ``"CF-1.13"``; empty if it was created otherwise.
     terms : mapping of str to array
-        Further facts of every partition that a convention lets a file name: arrays of the partition matrix's shape,
-        masked where there is none.
+        Further properties of every partition that a convention allows in a file, as arrays of the partition matrix's
+        shape, masked where there is no value.
     packs : bool
-        Whether conformed values are packed as `attributes` say, so that what is read is the array as stored.  False in
-        CF-1.13, where they are what is packed.
+        Whether conformed values are packed as given by `attributes`, so that the array is read as stored.  False in
+        CF-1.13, where the conformed values are themselves the packed ones.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Aggregation:
             raise ModelError(f"variable {self.name!r} is not an aggregation", problems)
 
     def __eq__(self, other: object) -> bool:
-        """Compare everything but where it was read from; attributes may hold arrays."""
+        """Compare everything except the source; attributes may contain arrays."""
         if not isinstance(other, Aggregation):
             return NotImplemented
         names = [f.name for f in fields(self) if f.compare and f.name not in ("attributes", "terms")]
@@ -142,7 +142,7 @@ class Aggregation:
 
 
 def facts_of(variables: Mapping[str, Any]) -> dict[str, tuple[str, Aggregation]]:
-    """Return the terms of aggregations as aggregations themselves, by new names, each with the name of its own."""
+    """Return the terms of aggregations as aggregations, by new names, each with the name of its aggregation."""
     found: dict[str, tuple[str, Aggregation]] = {}
     for aggregation in (v for v in variables.values() if isinstance(v, Aggregation)):
         for term in aggregation.terms:
@@ -153,9 +153,9 @@ def facts_of(variables: Mapping[str, Any]) -> dict[str, tuple[str, Aggregation]]
 
 
 def _fact(aggregation: Aggregation, term: str, name: str) -> Aggregation:
-    """Return the aggregation of the values of a term, each throughout its partition.
+    """Return the aggregation of the values of a term, each constant throughout its partition.
 
-    It has the dimensions along which there are several partitions. Numbers that are missing somewhere are reals.
+    Its dimensions are those with several partitions. Integers are converted to float64 if any is missing.
     """
     kept = [d for d, n in enumerate(aggregation.grid.matrix_shape) if n != 1]
     values = np.ma.asanyarray(aggregation.terms[term])

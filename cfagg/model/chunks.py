@@ -1,10 +1,10 @@
-"""Where the chunks of an array are stored, and how they are encoded: the same for every format.
+"""Where the chunks of an array are stored, and how they are encoded, in the same form for every format.
 
-An HDF5 chunk, a Zarr chunk, a netCDF-3 record and a PP field are one thing: a range of bytes with a codec and a place
-in an array.
+An HDF5 chunk, a Zarr chunk, a netCDF-3 record and a PP field are treated alike: each is a range of bytes with a codec
+and a place in an array.
 
-*chunk table*: where each chunk of an array is: its cell, its offset and length in bytes, and the codecs that it did not
-pass.
+*chunk table*: where each chunk of an array is: its cell, its offset and length in bytes, and the codecs that were
+skipped for it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["ChunkTable", "Codec", "Decode", "Encoding"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Number of a filter, as The HDF Group registers them (1: deflate, 2: shuffle, 32015: zstd, …), and its parameters.
+#: Number of a filter, as registered by The HDF Group (1: deflate, 2: shuffle, 32015: zstd, …), and its parameters.
 Codec = tuple[int, tuple[int, ...]]
 
-#: From the bytes of a chunk as stored, and its cell, to its values.
+#: Converts the stored bytes of a chunk, given its cell, to values.
 Decode = Callable[[npt.NDArray[np.uint8], int], npt.NDArray[Any]]
 
 
@@ -39,11 +39,11 @@ class Encoding:
     dtype : numpy.dtype
         Type of the values, with the byte order in which they are stored.
     codecs : tuple of (int, tuple of int)
-        What the bytes passed when they were written, in that order; see `Codec`.
+        Codecs in the order in which they were applied when writing; see `Codec`.
     fill : scalar, optional
-        Value of chunks that are not stored; `None` where all must be.
+        Value of chunks that are not stored; `None` if all must be.
     decode : callable, optional
-        A format's own way to decode a chunk, in place of `codecs`: it is given the stored bytes and the cell, and
+        A format-specific decoder of a chunk, in place of `codecs`. Called with the stored bytes and the cell, it
         returns values of the shape of the cell and of `dtype`, in any byte order.
     """
 
@@ -54,15 +54,15 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether values are stored one by one, without codecs."""
+        """Whether values are stored uncompressed, without codecs."""
         return not self.codecs and self.decode is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkTable:
-    """The chunks of one array, one row each: what has no row was never written.
+    """The chunks of one array, one row each; a chunk without a row was never written.
 
-    A chunk has the shape of its cell, also where the last cell reaches beyond the array.
+    A chunk has the shape of its cell, even if the last cell extends beyond the array.
 
     Parameters
     ----------
@@ -73,18 +73,18 @@ class ChunkTable:
     cell : array_like of int
         Number of each chunk's cell in C order, strictly increasing.
     offset, length : array_like of int
-        Where its bytes begin, and how many there are.
+        Position of its first byte, and number of bytes.
     mask : array_like of int
-        Bits of the codecs that it did not pass, as in HDF5.
+        Bits of the codecs that were skipped, as in HDF5.
     key : array_like of int
-        Code of the object that holds it, in `keys`.
+        Index into `keys` of the object that contains it.
     keys : sequence of str
         Names of objects; the empty one is the file in which the array was found.
 
     Raises
     ------
     ModelError
-        With every problem.
+        Lists every problem.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class ChunkTable:
             elif column.size and not (column.min() >= 0 and column.max() < most.get(name, 2**62)):
                 problems.append(Problem(name, f"from 0 to {most.get(name, 2**62) - 1:,}"))
             else:
-                # One value for all is stored once.
+                # A value common to all is stored once.
                 column = np.broadcast_to(column, cell.shape)
             object.__setattr__(self, name, column)
         if problems:
@@ -129,7 +129,7 @@ class ChunkTable:
         return self.grid.whole(index)
 
     def rows(self, cells: npt.ArrayLike) -> Int64:
-        """Return the row of each cell, -1 if there is none."""
+        """Return the row of each cell, or -1 if there is none."""
         wanted = np.asarray(cells, np.int64)
         if self.cell.size == self.grid.size:
             return wanted

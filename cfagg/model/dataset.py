@@ -1,7 +1,7 @@
-"""The model of a dataset that rules check: groups, dimensions, variables and attributes, in any format.
+"""The model of a dataset to be checked: groups, dimensions, variables and attributes, in any format.
 
 The readers in `cfagg.formats.metadata` build it once; nothing here opens a file.  Values are read only when a rule
-needs them, through a function that a reader gives each variable.
+needs them, through a function that the reader gives each variable.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "SharedAttributes", "Variable", "enumeration_of"]
 
-#: What an attribute may hold: text; several texts; numbers, always with one dimension; text that is not UTF-8; or
-#: something that netCDF does not have (a mapping or a boolean in JSON).
+#: Values of attributes: text; several texts; numbers, always with one dimension; text that is not UTF-8; or values that
+#: netCDF does not have (a mapping or a boolean in JSON).
 AttributeValue = str | tuple[str, ...] | npt.NDArray[Any] | bytes | object
 
-#: What a variable holds, in the words of the CF conventions.
+#: Kinds of values of a variable, in the terms of the CF conventions.
 Kind = Literal["char", "string", "integer", "float", "other"]
 
 
 class SharedAttributes(dict[str, AttributeValue]):
-    """Attributes that many variables of many files share, and that must not be changed: copy them."""
+    """Attributes that many variables of many files share; copy them instead of changing them."""
 
-    #: What is made of them, once for all that share them, by whom.
+    #: Derived objects, cached once for all that share the attributes, by user.
     made: dict[Hashable, Any]
 
     def __init__(self, *args: Any) -> None:
@@ -50,15 +50,15 @@ class SharedAttributes(dict[str, AttributeValue]):
         return dict, (dict(self),)
 
 
-#: As many values are read at once at most.
+#: Maximum number of values that are read at once.
 BLOCK = 1 << 22
 
-#: As many characters of a list of names are looked at.
+#: Maximum number of characters of a list of names that are considered.
 LONGEST = 1 << 18
 
 
 def enumeration_of(dtype: np.dtype[Any]) -> tuple[tuple[str, int], ...] | None:
-    """Return names and numbers of an enumeration, in the order of numbers, from the metadata of an integer type."""
+    """Return the names and numbers of an enumeration, in the order of numbers, from the metadata of an integer type."""
     found = None if dtype.metadata is None else dtype.metadata.get("enum")
     return None if found is None else tuple(sorted(found.items(), key=lambda item: (item[1], item[0])))
 
@@ -99,32 +99,32 @@ class Variable:
     name : str
         Name within its group.
     group : Group
-        The group that it stands in.
+        The group that contains it.
     dimensions : tuple of Dimension
-        In order.  Of an aggregation variable these are the aggregated dimensions.
+        In order.  For an aggregation variable, the aggregated dimensions.
     dtype : numpy.dtype
-        Stored type; `object` for strings of variable length and what NumPy does not have. That of an enumeration,
-        whose kind is other, is that of its numbers, with ``enum`` as metadata.
+        Stored type; `object` for variable-length strings and types that NumPy does not have. For an enumeration, whose
+        kind is other, the type of its numbers, with ``enum`` as metadata.
     kind : {"char", "string", "integer", "float", "other"}
-        What it holds.
+        The kind of its values.
     attributes : dict
         All attributes; see `AttributeValue`.
     stored_dimensions : tuple of Dimension
-        Dimensions as stored: those of an aggregation variable are none.
+        Dimensions as stored; none for an aggregation variable.
     read : callable, optional
-        Reads a hyperslab of the values as stored: one slice for each stored dimension.
+        Reads a hyperslab of the stored values, given one slice for each stored dimension.
     chunks : callable, optional
-        Returns the table of the chunks in which the values stand, where cfagg itself is to read and decode them.
+        Returns the table of the chunks of the values, if cfagg itself is to read and decode them.
     dialect : {"CF", "CFA", "NCA"}, optional
         How an aggregation variable is described; `None` for other variables.
     fill : number, optional
-        A value that stands for missing ones and is no attribute: the fill value of Zarr v2.
+        A missing value that is not an attribute: the fill value of Zarr v2.
     netcdf : bool
         Whether the netCDF library may have written its default fill values.
     most : int, optional
-        Values beyond which it is not read in blocks, because its file cannot hold so many.
+        Maximum number of values that its file can contain; with more, it is not read in blocks.
     unreadable : str, optional
-        Why its values cannot be read, where its metadata would be wrong without them.
+        Why its values cannot be read, if its metadata would be wrong without them.
     """
 
     name: str
@@ -147,7 +147,7 @@ class Variable:
 
     @cached_property
     def path(self) -> str:
-        """Name as findings show it: bare in the root group, with the group's path elsewhere."""
+        """Name as shown in findings: bare in the root group, with the group's path elsewhere."""
         return self.name if self.group.path == "/" else f"{self.group.path}/{self.name}"
 
     @cached_property
@@ -172,17 +172,17 @@ class Variable:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds characters or strings."""
+        """Whether its values are characters or strings."""
         return self.kind in ("char", "string")
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it holds integers or floating-point numbers."""
+        """Whether its values are integers or floating-point numbers."""
         return self.kind in ("integer", "float")
 
     @property
     def enumeration(self) -> tuple[tuple[str, int], ...] | None:
-        """The names of an enumeration with their numbers, in the order of these; `None` of other types."""
+        """The names of an enumeration with their numbers, in numerical order; `None` for other types."""
         return enumeration_of(self.dtype)
 
     @property
@@ -191,21 +191,21 @@ class Variable:
         return len(self.dimensions) == 1 and self.dimensions[0].name == self.name and not self.is_text
 
     def text(self, attribute: str) -> str | None:
-        """Return an attribute that is text, `None` otherwise."""
+        """Return an attribute if it is text, or else `None`."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, str) else None
 
     def words(self, attribute: str) -> list[str]:
-        """Return the words of an attribute that is text (at most `LONGEST` characters of it), none otherwise."""
+        """Return the words of an attribute if it is text, from at most `LONGEST` characters, or else none."""
         return (self.text(attribute) or "")[:LONGEST].split()
 
     def numbers(self, attribute: str) -> npt.NDArray[Any] | None:
-        """Return an attribute of numbers as a one-dimensional array, `None` otherwise."""
+        """Return an attribute of numbers as a one-dimensional array, or else `None`."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, np.ndarray) else None
 
     def values(self, limit: int = 1 << 24) -> npt.NDArray[Any]:
-        """Return all stored values, at most `limit`; an aggregation variable has none of its own."""
+        """Return all stored values, at most `limit`; an aggregation variable has no stored values."""
         if self.dialect is not None:
             return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
         if self.size > limit:
@@ -216,7 +216,7 @@ class Variable:
         return _array(self.read(tuple(slice(0, n, 1) for n in shape)), self.dtype)
 
     def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
-        """Yield all stored values in C order, in blocks of at most `limit`; refuse far more than the file can hold."""
+        """Yield all stored values in C order, in blocks of at most `limit`; refuse more than the file can contain."""
         shape = tuple(d.size for d in self.stored)
         if self.read is None or 0 in shape or self.dialect is not None:
             return
@@ -250,7 +250,7 @@ class Variable:
 
 
 def _array(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array also where a reader gives the one value of a scalar."""
+    """Return an array even if a reader gives the single value of a scalar."""
     if isinstance(values, np.ndarray):
         return values
     out = np.empty((), dtype)
@@ -263,7 +263,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
-    """Yield hyperslabs of at most `limit` values that together are `shape` in C order."""
+    """Yield hyperslabs of at most `limit` values that cover `shape` in C order."""
     if not shape:
         yield ()
         return
@@ -328,11 +328,11 @@ class Group:
         return self.dimensions[name]
 
     def dimension(self, name: str) -> Dimension | None:
-        """Return the dimension that `name` means in this group: its own, else the nearest ancestor's."""
+        """Return the dimension that `name` refers to in this group: its own, or else the nearest ancestor's."""
         return next((g.dimensions[name] for g in self.ancestors() if name in g.dimensions), None)
 
     def text(self, attribute: str) -> str | None:
-        """Return an attribute that is text, `None` otherwise."""
+        """Return an attribute if it is text, or else `None`."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, str) else None
 
@@ -344,19 +344,19 @@ class Dataset:
     Parameters
     ----------
     source : str
-        What findings name it by: its path or URL as given, or a description of the object in memory.
+        Its name in findings: its path or URL as given, or a description of the object in memory.
     format : str
-        What it is stored in: netcdf, zarr, nczarr, xarray, cdl, or what a plug-in calls its format.
+        Its storage format: netcdf, zarr, nczarr, xarray, cdl, or the name given by a plug-in.
     root : Group
         The root group.
     typed : bool
-        Whether the types of attributes are known. JSON tells integers, reals and text apart, but no widths.
+        Whether the types of attributes are known. JSON distinguishes integers, reals and text, but no widths.
     path : str, optional
-        The file or directory, where it has one.
+        The file or directory, if there is one.
     close : callable, optional
-        Lets go of the file.
+        Closes the file.
     damage : str, optional
-        What is wrong with the file although its metadata can be read.
+        Damage to a file whose metadata can nevertheless be read.
     """
 
     source: str

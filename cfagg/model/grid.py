@@ -1,7 +1,7 @@
 """Cells of an array: edges along each dimension.
 
-*edge*: an index at which a cell of a grid begins or ends along a dimension; the first is 0, and they increase
-strictly.
+*edge*: an index at which a cell of a grid begins or ends along a dimension. The edges of a dimension start at 0 and are
+strictly increasing.
 
 *extent*: the range of indices that a cell spans along a dimension, from one edge to the next.
 """
@@ -22,7 +22,7 @@ from cfagg.model.hook import html_of
 
 __all__ = ["Grid", "Regular", "touched"]
 
-#: Edges of one dimension that are listed, which takes a GiB: more are told by untrue metadata.
+#: Maximum number of edges of one dimension that are expanded, which takes 1 GiB; more come only from corrupt metadata.
 _MOST_EDGES = 2**27
 
 Int64 = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ class Regular:
         return -(-self.length // self.chunk)
 
     def expand(self) -> Int64:
-        """Return the edges as an array, shape (count + 1,); the last one may lie beyond `length`."""
+        """Return the edges as an array, shape (count + 1,); the last one may be beyond `length`."""
         if self.count > _MOST_EDGES:
             raise LimitError(f"a dimension of {self.count:,} chunks has too many edges to list; {_MOST_EDGES:,} can be")
         return np.arange(0, self.count * self.chunk + 1, self.chunk, dtype=np.int64)
@@ -169,7 +169,7 @@ class Grid:
         return tuple(int(i) for i in np.unravel_index(number, self.matrix_shape)) if self.axes else ()
 
     def whole(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of a cell without regard to where the array ends, in which chunks are stored."""
+        """Return the full shape of a cell, even beyond the end of the array; chunks are stored in this shape."""
         return tuple(
             axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
             for axis, i in zip(self.axes, index, strict=True)
@@ -188,7 +188,7 @@ class Grid:
         return tuple(out)
 
     def touched(self, slices: Sequence[slice]) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
-        """Yield the cells of which a hyperslab takes elements: index, place in the hyperslab, and part of the cell.
+        """Yield the cells that a hyperslab intersects: index, place in the hyperslab, and part of the cell.
 
         Every slice has 0 <= start <= stop <= size and a positive step.
 
@@ -219,7 +219,7 @@ class Grid:
 
 
 def _same_edges(a: Regular | Int64, b: Regular | Int64) -> bool:
-    """Return whether two dimensions have the same edges; equal chunks are not listed for that."""
+    """Return whether two dimensions have the same edges, without expanding equal chunks."""
     if isinstance(a, Regular) and isinstance(b, Regular):
         return a.count == b.count and (a.chunk == b.chunk or not a.count)
     one, other = (axis.expand() if isinstance(axis, Regular) else axis for axis in (a, b))

@@ -7,10 +7,10 @@ from typing import Any
 
 __all__ = ["html_hook", "html_of"]
 
-#: How notebooks show what stands here.  The model draws nothing itself: the package fills this in with what does.
+#: The HTML representation for notebooks.  The model draws nothing itself; the package sets the function that does.
 html_hook: Callable[[Any], str] | None = None
 
 
 def html_of(part: Any) -> str | None:
-    """Return a part of the model as HTML; without the hook notebooks fall back to `__repr__`."""
+    """Return a part of the model as HTML; without the hook, notebooks fall back to `__repr__`."""
     return None if html_hook is None else html_hook(part)

@@ -19,14 +19,14 @@ __all__ = ["Layout", "Partitions", "Strings"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: The fields of `Partitions` that have one entry for each.
+#: The fields of `Partitions` that have one entry per partition.
 _COLUMNS = ("file", "address", "layout", "offset", "part", "present", "value")
 
 
 class Strings(Sequence[str]):
-    """A read-only table of strings in one block of bytes: file names by the million.
+    """A read-only table of strings in one block of bytes, for millions of file names.
 
-    The prefix that all strings share is kept once.
+    The common prefix of all strings is stored once.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ class Strings(Sequence[str]):
         plain = all(map(str.isascii, encoded))
         if not plain:
             encoded = [v.encode("utf-8", "surrogatepass") for v in encoded]
-        # What the first and the last in order share, all share.
+        # The common prefix of the first and the last in sorted order is common to all.
         first: Any = min(encoded, default=b"")
         last = max(encoded, default=b"")
         cut = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
         ends = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) - cut, out=ends[1:])
         tails = [v[cut:] for v in encoded]
-        # Texts of one byte a character need not be encoded one by one.
+        # Texts with one byte per character need not be encoded one by one.
         self._prefix = first[:cut].encode() if plain and encoded else first[:cut]
         self._blob = "".join(tails).encode() if plain else b"".join(tails)
         self._offsets = ends.astype(np.uint32) if ends[-1] < 2**32 else ends
@@ -108,20 +108,20 @@ class Strings(Sequence[str]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Number of bytes used."""
         return len(self._prefix) + len(self._blob) + int(self._offsets.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a sub-array is stored, as far as the convention says; `None` means "as in the master array or the file".
+    """How a sub-array is stored, as far as the convention gives it; `None` means "as in the master array or the file".
 
     Parameters
     ----------
     dims : tuple of str
-        Dimensions in the sub-array's own order, with size-1 dimensions that the master does not span.
+        Dimensions in the sub-array's own order, including size-1 dimensions that the master does not have.
     flipped : tuple of bool
-        Per entry of `dims`: the direction is not the master's.
+        For each of `dims`, whether its direction is opposite to the master's.
     units, calendar : str, optional
         Units and calendar of the sub-array.
     dtype : str, optional
@@ -129,16 +129,16 @@ class Layout:
     fill : float or int, optional
         Missing value.
     scale_factor, add_offset : float, optional
-        Packing that the reader of the file does not undo by itself.
+        Packing that the reader of the file does not undo itself.
     packing : int, optional
         PP packing code (``lbpack``).
     format : str, optional
-        Format of the file that holds the sub-array.
+        Format of the file that contains the sub-array.
     shape : tuple of int, optional
-        Shape of the whole sub-array, in `dims` order.  Kept where it does not follow from the location, that is where a
+        Shape of the whole sub-array, in `dims` order.  Given if it does not follow from the location, that is if a
         partition is a part of its sub-array.
     endian : str, optional
-        Byte order that a file in another format than netCDF must have, ``"big"`` or ``"little"``.
+        Byte order of a file in a format other than netCDF, ``"big"`` or ``"little"``.
     """
 
     dims: tuple[str, ...]
@@ -175,31 +175,31 @@ class Layout:
 class Partitions:
     """The partitions of an aggregation as columns, flat in C order over the partition matrix.
 
-    Columns that hold one value throughout may be zero-stride arrays and then cost nothing.
+    Columns of one constant value may be zero-stride arrays, which cost nothing.
 
     Parameters
     ----------
     file, address, part : int32 array, shape (n,)
         Codes into `files`, `addresses` and `parts`; -1 is the aggregation's own file, no address, and the whole
-        sub-array.  `part` in canonical text of the sub-array's own order, applied before any reversal.
+        sub-array.  `part` is canonical text in the sub-array's own order, applied before any reversal.
     layout : int32 array, shape (n,)
         Codes into `layouts`.
     offset : int64 array, shape (n,)
-        Address of the sub-array in its file in the convention's own unit; -1 is none.
+        Address of the sub-array in its file in the convention's own unit, or -1 for none.
     present : bool array, shape (n,)
-        False where a partition is declared missing.
+        False if a partition is declared missing.
     files, addresses, parts : Strings
-        Distinct file names, variable names, and parts.  File names are paths as written, or URLs; what a convention
-        writes as a ``file:`` or relative URI is the path that it means.
+        Distinct file names, variable names, and parts.  File names are paths as written, or URLs; ``file:`` and
+        relative URIs of a convention are converted to paths.
     layouts : tuple of Layout
         Distinct layouts.
     value : int32 array, shape (n,), optional
-        Codes into `values`; -1, the default throughout, is a partition whose values stand in a fragment.
+        Codes into `values`; -1, the default throughout, is a partition whose values are in a fragment.
     values : array, shape (m,), optional
-        Distinct values of partitions that hold one value throughout and have no fragment; as in an array, packed ones
-        are not unpacked.  Masked is one that is missing.
+        Distinct values of partitions with one constant value and no fragment; as in an array, packed ones are not
+        unpacked.  A missing value is masked.
     versions : tuple of Partitions
-        Further versions of the same partitions, to try in this order where a fragment cannot be opened.
+        Further versions of the same partitions, to try in this order if a fragment cannot be opened.
     """
 
     file: npt.NDArray[np.int32]
@@ -235,7 +235,7 @@ class Partitions:
         values: npt.ArrayLike = (),
         versions: Iterable[Partitions] = (),
     ) -> Partitions:
-        """Return `count` partitions; a column that holds one value throughout is stored once."""
+        """Return `count` partitions; a column with one constant value is stored once."""
 
         def table(values: Strings | Iterable[str]) -> Strings:
             return values if isinstance(values, Strings) else Strings(values)
@@ -320,17 +320,17 @@ class Partitions:
         return (_restore_partitions, (len(self), held | thin))
 
     def file_name(self, i: int) -> str | None:
-        """Return the file of partition `i` as written, `None` for the aggregation's own."""
+        """Return the file of partition `i` as written, or `None` for the aggregation's own."""
         code = int(self.file[i])
         return None if code < 0 else str(self.files[code])
 
     def address_name(self, i: int) -> str | None:
-        """Return the variable name of partition `i`, `None` where it has none."""
+        """Return the variable name of partition `i`, or `None` if it has none."""
         code = int(self.address[i])
         return None if code < 0 else str(self.addresses[code])
 
     def part_text(self, i: int) -> str | None:
-        """Return the part of partition `i` in canonical text, `None` for the whole sub-array."""
+        """Return the part of partition `i` in canonical text, or `None` for the whole sub-array."""
         code = int(self.part[i])
         return None if code < 0 else str(self.parts[code])
 
@@ -339,7 +339,7 @@ class Partitions:
         return self.layouts[int(self.layout[i])]
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Partitions:
-        """Return some partitions, in tables of what they use, in order of first use."""
+        """Return some partitions, with tables of only the entries they use, in order of first use."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         tables: dict[str, Any] = {}
         for name, table in (("file", "files"), ("address", "addresses"), ("part", "parts"), ("layout", "layouts")):
@@ -349,7 +349,7 @@ class Partitions:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by columns and string tables."""
+        """Number of bytes of columns and string tables."""
         columns: list[npt.NDArray[Any]] = [getattr(self, name) for name in _COLUMNS]
         held: int = sum(c.nbytes if c.size == 0 or any(c.strides) else c.itemsize for c in columns)
         held += self.values.nbytes + sum(other.nbytes for other in self.versions)
@@ -357,14 +357,14 @@ class Partitions:
 
 
 def in_order_of_use(codes: npt.NDArray[np.int32], table: list[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
-    """Return codes and table such that entries stand in the order in which the codes first use them."""
+    """Return codes and table with its entries in the order in which the codes first use them."""
     used, first = np.unique(codes, return_index=True)
     if len(used) and used[0] == -1:
         used, first = used[1:], first[1:]
     if len(used) == len(table) and (np.diff(first) > 0).all():
         return codes, table
     ranked = used[np.argsort(first)]
-    new = np.full(len(table) + 1, -1, np.int32)  # the last entry is what -1 finds
+    new = np.full(len(table) + 1, -1, np.int32)  # the last entry is for -1
     new[ranked] = np.arange(len(ranked), dtype=np.int32)
     return new[codes], [table[i] for i in ranked]
 
@@ -381,12 +381,12 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def _restore_partitions(count: int, held: dict[str, Any]) -> Partitions:
-    """Return the partitions that `Partitions.__reduce__` took apart."""
+    """Return the partitions from the result of `Partitions.__reduce__`."""
     return Partitions(**held | {n: np.broadcast_to(held[n], (count,)) for n in _COLUMNS if held[n].shape == (1,)})
 
 
 def _column(values: npt.ArrayLike, dtype: type, count: int) -> npt.NDArray[Any]:
-    """Return a read-only column; one value throughout becomes a zero-stride array."""
+    """Return a read-only column; a constant one becomes a zero-stride array."""
     column: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
     if column.ndim and len(column) == count and count > 1 and (column == column[0]).all():
         column = column[0]

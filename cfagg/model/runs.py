@@ -1,4 +1,4 @@
-"""Runs of equal lengths as pairs of length and number: how edges are written in metadata."""
+"""Run-length encoding of lengths as pairs of length and number, as edges are written in metadata."""
 
 from __future__ import annotations
 
