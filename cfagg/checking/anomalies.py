@@ -23,10 +23,10 @@ Case = Literal[0, 1, 2, 3]
 class Anomaly(NamedTuple):
     """An entry ``anomaly_wrt`` whose norm exists.
 
-    `axes` are coordinates of `data` along which the norm was taken, `partners` those of the norm that say over what.
-    `lacking` and `shared` are other coordinates of `data` that the norm has not, and has; `foreign` those of the norm
-    that `data` has not. A norm is `selecting` if laid out as that of a climatology with several times; `is_data` if it
-    looks like data, not like a mere description.
+    The norm was taken along the coordinates `axes` of `data`; `partners` are the matching coordinates of the norm.
+    `shared` and `lacking` are other coordinates of `data` that the norm has and lacks, `foreign` those of the norm
+    alone. A norm is `selecting` if it is laid out for a climatology with several times, and `is_data` if it looks like
+    data.
     """
 
     data: Variable
@@ -43,7 +43,7 @@ class Anomaly(NamedTuple):
 
     @property
     def case(self) -> Case:
-        """Which of the three cases it is, 0 for none; a norm without other coordinates is that of its looks."""
+        """The case that applies, 0 if none; without other coordinates, `is_data` decides between the first two."""
         if self.selecting:
             alone = len(self.norm.dimensions) == 1 and not self.scalar_in_norm
             return 3 if alone and any(x.dimensions == self.norm.dimensions for x in self.axes) else 0
@@ -55,7 +55,7 @@ class Anomaly(NamedTuple):
 
 
 def standard_name(v: Variable) -> str:
-    """Return the standard name, empty where there is none."""
+    """Return the standard name, or an empty string if there is none."""
     return (v.text("standard_name") or "").strip()
 
 
@@ -72,13 +72,13 @@ def selectors(c: Context, v: Variable) -> list[Variable]:
 
 
 def unnamed(c: Context, anomaly: Anomaly) -> list[str]:
-    """Return the names of the entry that stand for no coordinate with a variable."""
+    """Return the names of the entry that refer to no coordinate with a variable."""
     own = coordinates_of(c, anomaly.data)
     return [n for n in anomaly.entry.names if n != "area" and not _named(c, anomaly.data, n, own)]
 
 
 def _named(c: Context, v: Variable, name: str, own: list[Variable]) -> list[Variable]:
-    """Return the coordinates among `own` that a name in the cell methods of `v` stands for."""
+    """Return the coordinates among `own` that a name in the cell methods of `v` refers to."""
     found = coordinate_of(c, v, name)
     if found is not None:
         return [found]
@@ -90,7 +90,7 @@ def _named(c: Context, v: Variable, name: str, own: list[Variable]) -> list[Vari
 
 
 def covered(c: Context, v: Variable, entries: Iterable[Entry]) -> set[Variable]:
-    """Return the coordinates of `v` that entries of its cell methods are about."""
+    """Return the coordinates of `v` that entries of its cell methods refer to."""
     own = coordinates_of(c, v)
     return {x for entry in entries for name in entry.names for x in _named(c, v, name, own)}
 
@@ -112,7 +112,7 @@ def _anomaly(c: Context, v: Variable, norm: Variable, entry: Entry) -> Anomaly:
     axes: dict[Variable, None] = {}
     for name in entry.names:
         meant = _named(c, v, name, own)
-        # The data have the coordinates of the norm too: a name that fits several means the others.
+        # The data have the coordinates of the norm as well, so an ambiguous name refers to the other coordinates.
         axes.update(dict.fromkeys([x for x in meant if x not in others] or meant))
     partners: dict[Variable, Variable] = {}
     for x in axes:
@@ -121,11 +121,11 @@ def _anomaly(c: Context, v: Variable, norm: Variable, entry: Entry) -> Anomaly:
         if single:
             partners[x] = single[0]
     aside = {*axes, *partners.values()}
-    # A single coordinate like an axis without a partner is meant for the norm, which does not name it.
+    # A single coordinate that matches an axis without a partner is taken for that of the norm.
     waiting = {standard_name(x) for x in axes if x not in partners} - {""}
     aside |= {x for x in own if standard_name(x) in waiting and all(d.size == 1 for d in x.dimensions)}
     if len(partners) < len(axes):
-        # Which coordinate is meant for the norm cannot be told: other rules say what is missing.
+        # The coordinate meant for the norm is ambiguous: other rules report what is missing.
         aside |= {n for n in others if all(d.size == 1 for d in n.dimensions)}
     times = [x for x in axes if axis_of(c, x) == "T" and x.dimensions]
     selecting = bool(selectors(c, norm)) or any(x.dimensions == norm.dimensions for x in times)

@@ -1,4 +1,4 @@
-"""The units that a standard name requires, after its modifier and the cell methods have changed them.
+"""The units that a standard name requires, given its modifier and the cell methods.
 
 Sources: CF section 3.3, Appendices C and E.
 """
@@ -21,7 +21,7 @@ _SQUARES = frozenset({"variance", "sum_of_squares"})
 
 
 def is_cell(c: Context, v: Variable) -> bool:
-    """Whether a variable holds the bounds of another, whose units and names are its own too."""
+    """Whether a variable holds the bounds of another variable, and so shares its units and names."""
     roles = c.roles
     return v in roles.bounds or v in roles.climatology or v in roles.named_by("bounds_tie_points")
 
@@ -32,10 +32,10 @@ def methods_of(v: Variable) -> list[str]:
 
 
 def expected_units(c: Context, v: Variable) -> str | None:
-    """Return the units that the standard name of a variable calls for.
+    """Return the units that the standard name of a variable requires.
 
-    Empty for what has no units, such as ``region`` or a status flag; `None` where there is no standard name that is
-    known, or a modifier that is not.
+    The units are empty for quantities without units, such as ``region`` or a status flag. They are `None` if there is
+    no known standard name or if the modifier is unknown.
     """
     words = v.words("standard_name")
     if not 1 <= len(words) <= 2:
@@ -50,6 +50,6 @@ def expected_units(c: Context, v: Variable) -> str | None:
         units = units if changed is None else changed
     squares = sum(m in _SQUARES for m in methods_of(v))
     if squares and units not in ("", "1"):
-        # More squares than three are not meant, and UDUNITS would refuse the powers.
+        # More than three squares are not intended, and UDUNITS would refuse the powers.
         units = f"({units})^{2**squares}" if squares <= 3 else None
     return units

@@ -1,4 +1,4 @@
-"""Changes of attributes that findings propose: which they are, their combined effect, and how they are shown."""
+"""Changes of attributes that findings propose, their combined effect, and how they are displayed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cfagg.model.dataset import AttributeValue, Dataset, Group, Variable
 
 __all__ = ["Change", "difference", "net_changes", "owners_of", "planned", "try_change"]
 
-#: Characters of a value that a difference shows.
+#: Largest number of characters of a value that a diff shows.
 _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one attribute that a rule asks for; `name` is `None` if it is deleted, `before` if it is new."""
+    """A change of one attribute that a rule proposes; `name` is `None` for a deletion, `before` for a new attribute."""
 
     path: str | None
     attribute: str
@@ -30,9 +30,9 @@ class Change:
 
 
 def net_changes(changes: list[Change]) -> list[Change]:
-    """Return the changes that come to the same, each attribute changed once: the last value counts.
+    """Return changes with the same overall effect that change each attribute only once.
 
-    The netCDF library forgets a deletion of what it has changed before.
+    The netCDF library ignores the deletion of an attribute that it has changed before.
     """
     found: dict[tuple[str | None, str], Change] = {}
     for change in changes:
@@ -42,7 +42,7 @@ def net_changes(changes: list[Change]) -> list[Change]:
 
 
 def _merged(found: dict[tuple[str | None, str], Change], change: Change) -> list[Change]:
-    """Return what a change comes to after those found, and take away those that it takes the place of."""
+    """Return a change combined with those in `found`, and remove the ones that it supersedes."""
     path, name = change.path, change.attribute
     deleted = found.get((path, name))
     if deleted is not None and deleted.name is None:
@@ -66,7 +66,7 @@ def _merged(found: dict[tuple[str | None, str], Change], change: Change) -> list
 
 
 def try_change(attributes: dict[str, AttributeValue], change: Change) -> None:
-    """Make a change in the model."""
+    """Apply a change to the attributes in the model."""
     if change.name is None:
         del attributes[change.attribute]
     elif change.name != change.attribute:
@@ -78,9 +78,9 @@ def try_change(attributes: dict[str, AttributeValue], change: Change) -> None:
 
 
 def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = False) -> tuple[list[Change], list[str]]:
-    """Return the changes that findings propose, `unsafe` ones too if asked for, and what of it is refused.
+    """Return the changes that findings propose, with `unsafe` ones if requested, and those that are refused.
 
-    Of several changes of one attribute the first is made; the others show when what was written is checked again.
+    Of several changes of one attribute the first is made; the others show up when the result is checked again.
     """
     owners = owners_of(dataset)
     changes: list[Change] = []
@@ -109,7 +109,7 @@ def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = Fal
 
 
 def owners_of(dataset: Dataset) -> dict[str | None, Variable | Group]:
-    """Return variables and groups by what edits call them."""
+    """Return variables and groups by the names that edits use for them."""
     owners: dict[str | None, Variable | Group] = {v.path: v for v in dataset.variables}
     owners |= {f"{g.path}/": g for g in dataset.groups if g.path != "/"}
     owners |= {g.path: g for g in dataset.groups if g.path not in owners}
@@ -118,13 +118,13 @@ def owners_of(dataset: Dataset) -> dict[str | None, Variable | Group]:
 
 
 def _change(owner: Variable | Group, edit: Edit, code: str) -> Change | None:
-    """Return a change, `None` where there is nothing to change."""
+    """Return a change, or `None` if there is nothing to change."""
     before = owner.attributes.get(edit.attribute)
     path = None if isinstance(owner, Group) and owner.path == "/" else owner.path
     if isinstance(owner, Group) and path is not None:
         path = f"{path}/"
     if edit.rename is not None:
-        # A name that is taken stays as it is.
+        # An attribute is not renamed to a name that is already taken.
         if edit.attribute not in owner.attributes or edit.rename in owner.attributes:
             return None
         return Change(path, edit.attribute, before, edit.rename, before, code)
@@ -134,7 +134,7 @@ def _change(owner: Variable | Group, edit: Edit, code: str) -> Change | None:
 
 
 def _plain(value: Any) -> AttributeValue:
-    """Return a new value in a form of the model."""
+    """Return a new value in a type that the model uses."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
@@ -143,7 +143,7 @@ def _plain(value: Any) -> AttributeValue:
 
 
 def difference(changes: Iterable[Change], source: str, target: str) -> str:
-    """Return changes as a difference of two texts in CDL."""
+    """Return changes as a diff of two CDL texts."""
     lines: list[str] = []
     by_owner: dict[str | None, list[Change]] = {}
     for change in changes:
@@ -164,7 +164,7 @@ def _place(path: str | None, attribute: str) -> str:
 
 
 def _cdl(value: AttributeValue) -> str:
-    """Return a value as CDL writes it, shortened."""
+    """Return a value in CDL notation, shortened."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""`cfagg.check`: open the source, run the rules, report."""
+"""`cfagg.check`: open the sources, run the rules and report the findings."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ def check(
         The version to check against, such as ``"1.8"`` or ``"1.14-draft"``; by default the newest that the dataset
         claims.
     data : bool
-        Read values too, where a rule is about values.
+        Also read values, for rules about values.
     references : bool
         Open the files that aggregations refer to.
     allow : path or list of path
-        Places that references may lead to, beside the dataset's own directory.
+        Places that references may lead to, in addition to the dataset's own directory.
     select, ignore : str or list of str
-        Codes of rules or their beginnings: run only these, or not these.  The longer beginning counts.
+        Codes of rules or prefixes of codes: run only these, or not these.  The longest matching prefix decides.
     timeout : float, optional
-        Seconds that a server may take for one request (30), and ten times as many for all of a dataset.
+        Seconds that a server may take for one request (default 30); a whole dataset may take ten times as long.
     tables : mapping, optional
-        Files that replace the packed tables: ``standard_names``, ``area_types``, ``regions``.
+        Files that replace the bundled tables: ``standard_names``, ``area_types``, ``regions``.
     config : path, optional
-        A ``cfagg.toml`` or ``pyproject.toml`` with settings and suppressions; none is looked for.
+        A ``cfagg.toml`` or ``pyproject.toml`` with settings and suppressions; no other is searched for.
     jobs : int
         Processes for a list of files.  With more than one, a script needs its ``if __name__ == "__main__"`` guard.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        Options of a URL, as for `cfagg.read`.
     word_size : {1, 4, 8}, optional
-        Bytes by which addresses in PP files count, with `references`; by default the structure of each file decides.
+        Bytes per word in addresses of PP files, with `references`; by default detected in each file.
     substitutions : mapping of str to str, optional
-        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
+        Replacements for ``${base}`` in file names, as for `cfagg.read`.
 
     Returns
     -------
     Report
-        What was found, for each source.
+        The findings of each source.
 
     Raises
     ------
     SourceError
-        If the only source cannot be opened; one of a list is reported instead.
+        If the only source cannot be opened; for one of several sources, the failure is reported instead.
     OptionError
-        If an option is not understood.
+        If an option is invalid.
 
     Examples
     --------
@@ -121,16 +121,16 @@ def check(
 
 
 def storage_of(given: Mapping[str, Any] | None) -> StorageOptions | None:
-    """Return the options of URLs, `None` where none are given."""
+    """Return the options of URLs, or `None` if none are given."""
     if given is None:
         return None
-    from cfagg.storage.urls import Options as StorageOptions  # what parses URLs takes long to load
+    from cfagg.storage.urls import Options as StorageOptions  # the parser of URLs takes long to load
 
     return StorageOptions(given)
 
 
 def options_of(settings: Any, **given: Any) -> Options:
-    """Return the options of a check: those given, else those of the configuration; `OptionError` for unknown ones."""
+    """Return the options of a check, given ones before those of the configuration; `OptionError` if one is unknown."""
     options = Options(**{**settings.options, **{name: value for name, value in given.items() if value}})
     if options.cf_version is not None:
         from cfagg.findings.versions import parse
@@ -158,7 +158,7 @@ def _report(checked: Iterable[SourceReport], suppressions: Sequence[Suppression]
 
 
 def unused(sources: Iterable[SourceReport], suppressions: Sequence[Suppression]) -> list[Suppression]:
-    """Return the suppressions that were meant for a source and rule that were checked, and hid nothing."""
+    """Return the suppressions that hid nothing although a source and rule that they apply to were checked."""
     reached: set[int] = set()
     hit: set[int] = set()
     for source in sources:

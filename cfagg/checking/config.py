@@ -38,22 +38,22 @@ from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 __all__ = ["KEYS", "Finder", "Reader", "Settings", "load"]
 
-#: Names of the files that are looked for in each directory, the first counts.
+#: Names of the files that are searched for in each directory; the first one found is used.
 FILES = ("cfagg.toml", "pyproject.toml")
 
-#: A file of settings larger than this is none.
+#: A larger file is not taken for a configuration.
 _LARGEST = 1 << 20
 
 _TRUTHS = ("data", "references", "strict")
 _LISTS = ("select", "ignore", "allow")
 _TABLES = ("standard-names", "area-types", "regions")
 
-#: Everything that may be set.
+#: All settings.
 KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-variable-ignores", "suppress")
 
 
 class Settings(NamedTuple):
-    """What a configuration asks for; no `path` where there is none, `strict` where warnings fail as errors do."""
+    """The settings of a configuration; `path` is `None` without one, and with `strict` warnings count as failures."""
 
     path: Path | None = None
     options: Mapping[str, Any] = {}
@@ -73,8 +73,8 @@ class Finder:
     def settings(self, source: Any) -> Settings:
         """Return the settings for a source.
 
-        A file that lies beside data and not above the working directory may come from whoever the data come from, so
-        it may not open further places (``allow``) or name tables.
+        A file beside the data that is not above the working directory may come from the provider of the data, so it
+        must not allow further places (``allow``) or name tables.
         """
         here = self._above(self._here)
         if not isinstance(source, str | os.PathLike) or "://" in os.fsdecode(source):
@@ -88,7 +88,7 @@ class Finder:
         return self._narrow[near.path]
 
     def _above(self, directory: Path) -> Settings | None:
-        """Return the nearest settings in a directory or above it."""
+        """Return the nearest settings in a directory or its parents."""
         passed = []
         found: Settings | None = None
         while directory not in self._known:
@@ -105,7 +105,7 @@ class Finder:
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    """Return a path from the root without ``..``; links are not followed."""
+    """Return an absolute path without ``..``; links are not followed."""
     return Path(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - the other one follows links
 
 
@@ -120,13 +120,13 @@ def _in(directory: Path) -> Settings | None:
 
 
 def load(path: str | os.PathLike[str]) -> Settings:
-    """Return the settings in a ``pyproject.toml`` or ``cfagg.toml``; `SourceError` for what is not understood."""
+    """Return the settings in a ``pyproject.toml`` or ``cfagg.toml``; `SourceError` if it is invalid."""
     found = _read(Path(path))
     return Settings(Path(path)) if found is None else found
 
 
 def _read(path: Path) -> Settings | None:
-    """Return the settings in a file, `None` where it has no section for them."""
+    """Return the settings in a file, or `None` if it has no section for them."""
     with open_regular(str(path)) as file:
         raw = file.some(min(file.key.size, _LARGEST) + 1, 0, CONTEXT_SOURCE)
     own = path.name != "pyproject.toml"
@@ -149,7 +149,7 @@ def _read(path: Path) -> Settings | None:
 
 
 class Reader:
-    """Turns the section of a file into settings; every error names file and key."""
+    """A converter of a section into settings, whose errors name the file and the key."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -159,7 +159,7 @@ class Reader:
         return SourceError(f"{self._path}: {key} must be {wanted}")
 
     def settings(self, section: Any) -> Settings:
-        """Return the settings of a section as TOML gives it."""
+        """Return the settings in a parsed section of TOML."""
         if not isinstance(section, dict):
             raise self._wrong("the section check", "a table")
         for key in section:

@@ -1,4 +1,4 @@
-"""What a rule receives: the dataset, the version of CF it is checked against, and facts that several rules need."""
+"""The context of rules: the dataset, the version of CF it is checked against, and facts that several rules need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def once[*Given, T](function: Callable[[Context, *Given], T]) -> Callable[[Context, *Given], T]:
-    """Let a function of a context, and of what else it is given, be computed once for all rules that ask."""
+    """Cache a function of a context and further arguments, so that all rules share one computation."""
 
     @wraps(function)
     def known(c: Context, *given: *Given) -> T:
@@ -35,17 +35,17 @@ def once[*Given, T](function: Callable[[Context, *Given], T]) -> Callable[[Conte
 
 
 def variables(c: Context) -> list[Variable]:
-    """Return all variables of a dataset, for rules about each."""
+    """Return all variables of a dataset, for rules about single variables."""
     return c.dataset.variables
 
 
 def groups(c: Context) -> list[Group]:
-    """Return all groups of a dataset, for rules about each."""
+    """Return all groups of a dataset, for rules about single groups."""
     return c.dataset.groups
 
 
 class Context:
-    """One dataset under check, the version of CF that it is checked against, and what the user has asked for."""
+    """One dataset under check, the version of CF that it is checked against, and the options of the user."""
 
     def __init__(self, dataset: Dataset, version: Version = LATEST, options: Options | None = None) -> None:
         if options is None:
@@ -56,7 +56,7 @@ class Context:
         self.version = version
         self.options = options
         self.resolver = Resolver(dataset)
-        #: What `once` keeps, by function and arguments.
+        #: The results cached by `once`, by function and arguments.
         self.known: dict[Any, Any] = {}
 
     @cached_property
@@ -80,27 +80,27 @@ class Context:
         return found
 
     def references_of(self, variable: Variable, attribute: str) -> list[Reference]:
-        """Return the references that an attribute of `variable` makes."""
+        """Return the references in an attribute of `variable`."""
         return self._by_source.get((id(variable), attribute), [])
 
     def references_to(self, variable: Variable, *attributes: str) -> list[Reference]:
-        """Return the references to `variable`, of these attributes only where some are given."""
+        """Return the references to `variable`, only those from `attributes` if any are given."""
         found = self._by_target.get(id(variable), [])
         return [r for r in found if r.attribute in attributes] if attributes else found
 
     def targets(self, variable: Variable, *attributes: str) -> list[Variable]:
-        """Return the variables that attributes of `variable` name, as far as they are there."""
+        """Return the existing variables that attributes of `variable` name."""
         named = (r.target for name in attributes for r in self.references_of(variable, name))
         return [target for target in named if target is not None]
 
     def target(self, variable: Variable, attribute: str) -> Variable | None:
-        """Return the variable that an attribute of `variable` names, `None` where it names none or several."""
+        """Return the variable that an attribute of `variable` names, or `None` if it names none or several."""
         named = self.references_of(variable, attribute)
         return named[0].target if len(named) == 1 else None
 
     @cached_property
     def roles(self) -> Roles:
-        """What each variable is there for."""
+        """The role of each variable."""
         return Roles(self.dataset, self.references)
 
     @cached_property
@@ -114,7 +114,7 @@ class Context:
         return set_aside(self.dataset)
 
     def once(self, function: Callable[[Context], T]) -> T:
-        """Return ``function(self)``, computed once for all rules that ask."""
+        """Return ``function(self)``, computed once for all rules that use it."""
         if function not in self.known:
             self.known[function] = function(self)
         found: T = self.known[function]
@@ -145,7 +145,7 @@ class Context:
         return self._of(self._by_attribute, names)
 
     def with_standard_name(self, *names: str) -> Iterable[Variable]:
-        """Yield the variables that have any of these standard names, whatever the modifier, in order."""
+        """Yield the variables that have any of these standard names, with any modifier, in order."""
         return self._of(self._by_standard_name, names)
 
     def _of(self, known: Mapping[str, list[Variable]], names: Iterable[str]) -> Iterable[Variable]:

@@ -22,17 +22,17 @@ from cfagg.model.dataset import Variable
 
 __all__ = ["Description", "described", "is_private"]
 
-#: Attributes whose problems are those of what they describe.
+#: Attributes whose problems are those of the aggregation that they describe.
 _DESCRIBING = ("nca_array", "cfa_array", "cfa_group")
 
 
 @dataclass(eq=False)
 class Description:
-    """What one aggregation variable describes: `aggregation` is `None` where its grid and fragments are not understood.
+    """The description in one aggregation variable; `aggregation` is `None` if it could not be parsed.
 
-    `problems` are those of JSON; other rules tell those of other dialects. `misprints` tell how the JSON had to be
-    repaired, `repairs` what else had to be repaired or left out, `limit` why it was not read if it is too large.
-    `broken` JSON is not one strict object, not even after a repair.
+    `problems` are those of JSON; other rules report those of other dialects. `misprints` are repairs of JSON syntax,
+    `repairs` other repairs or omissions, `limit` why it was not read if it is too large. `broken` JSON is not one
+    strict object, not even after a repair.
     """
 
     variable: Variable
@@ -46,7 +46,7 @@ class Description:
 
 @once
 def described(c: Context) -> dict[Variable, Description]:
-    """Return what each aggregation variable describes, in the order of the variables."""
+    """Return the description in each aggregation variable, in the order of the variables."""
     known = instructions(c)
     return {v: _description(v, known.get(v), c) for v in aggregations(c)}
 
@@ -86,14 +86,14 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
 
 
 def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
-    """Return what an aggregation variable sees of its dataset."""
+    """Return the part of its dataset that an aggregation variable refers to."""
     sizes: dict[str, int] = {}
     private: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
     for group in reversed(list(v.group.ancestors())):
         sizes |= {d.name: d.size for d in group.dimensions.values()}
         private |= {o.name: (o.dims, o.shape) for o in group.variables.values() if is_private(o)}
     if said is not None and said.sizes is not None and said.sizes.values.shape[:1] == (len(v.dims),):
-        # What has no dimensions of its own, as Zarr, tells the size of the array by its fragments.
+        # In a format without named dimensions, such as Zarr, the sizes of the fragments give the size of the array.
         whole = np.where(said.sizes.valid, said.sizes.values, 0).reshape(len(v.dims), -1).sum(axis=1).tolist()
         sizes = dict(zip(v.dims, map(int, whole), strict=True)) | sizes
 
@@ -123,5 +123,5 @@ def _is_plain(value: object) -> bool:
 
 
 def _bare(message: str) -> str:
-    """Return a message without the variable that it begins with."""
+    """Return a message without the name of the variable at its start."""
     return re.sub(r"\Avariable '[^']{0,200}': ", "", message)

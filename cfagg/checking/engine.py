@@ -20,24 +20,24 @@ from cfagg.model.dataset import Dataset, Group, Variable
 
 __all__ = ["Result", "run", "version_of"]
 
-#: Families of rules that speak of what follows another convention than CF.
+#: Families of rules that also apply to variables and groups that follow other conventions than CF.
 OWN = ("ACC", "OBS", "INT")
 
-#: As many findings of one rule are kept for one dataset; further ones are counted.
+#: Largest number of findings of one rule that are kept for one dataset; further ones are only counted.
 KEPT = 1000
 
 #: Characters of the longest message.
 SAID = 2000
 
-#: And as many are counted at most: a list of a million wrong names is not followed to its end.
+#: Largest number that is counted, so that a list of a million wrong names is not searched to its end.
 COUNTED = 100_000
 
 
 class Result(NamedTuple):
     """What the rules found in one dataset.
 
-    `skipped` are rules that were not run, and why; `dropped` counts findings beyond `KEPT`, by code; `unfinished` are
-    codes of rules that could not read all that they need, by the reason.
+    `skipped` maps rules that were not run to the reason, `dropped` counts findings beyond `KEPT` by code, and
+    `unfinished` maps reasons to the codes of rules that could not read all that they need.
     """
 
     source: str
@@ -51,7 +51,7 @@ class Result(NamedTuple):
 def version_of(dataset: Dataset, options: Options) -> Version:
     """Return the version of CF to check against.
 
-    It is the one asked for, else the newest known that the dataset claims, else the newest published.
+    It is the requested version, else the newest known version that the dataset claims, else the newest published one.
     """
     if options.cf_version is not None:
         asked = parse(options.cf_version)
@@ -66,9 +66,9 @@ def version_of(dataset: Dataset, options: Options) -> Version:
 def run(dataset: Dataset, options: Options) -> Result:
     """Run all rules that apply.
 
-    A rule that crashes becomes a finding ``INT001``, and the others go on.
+    A rule that crashes becomes a finding ``INT001``, and the others still run.
     """
-    # Values are whatever they are: an overflow is no news to the user.
+    # The values may be anything, and warnings about overflow do not help the user.
     with np.errstate(all="ignore"):
         return _run(dataset, options)
 
@@ -102,7 +102,7 @@ def _run(dataset: Dataset, options: Options) -> Result:
 
 
 def _unread(unfinished: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    """Yield a finding for each reason for which rules could not read what they need."""
+    """Yield a finding for each reason why rules could not read what they need."""
     for reason, codes in unfinished.items():
         yield Finding("INT004", "warning", None, None, f"not checked by {', '.join(codes)}: {reason}"[:SAID])
 
@@ -122,7 +122,7 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
                 ).append(rule.code)
                 break
             severity = hit.severity or rule.severity
-            # The first of each severity is kept, wherever it comes: the status of a check depends on it.
+            # The first finding of each severity is always kept, since the status of a check depends on it.
             if kept > KEPT and severity in severities:
                 result.dropped[rule.code] += 1
             else:
@@ -134,7 +134,7 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
         result.skipped[rule.code] = str(reason)
         result.unfinished.setdefault(str(reason), []).append(rule.code)
     except FragmentReadError as reason:
-        # Several rules stumble over the same damage: it is reported once.
+        # Several rules may encounter the same damage, which is reported once.
         result.skipped[rule.code] = str(reason)
         damage = Finding("INT003", "error", None, None, str(reason))
         if damage not in result.findings:
@@ -152,6 +152,6 @@ def _finding(rule: Rule, hit: Hit) -> Finding:
         path = None if where.path == "/" else f"{where.path}/"
     else:
         path = None
-    # Names and values in a message come from the dataset and may be of any length.
+    # Names and values in a message come from the dataset and may have any length.
     message = hit.message if len(hit.message) <= SAID else f"{hit.message[: SAID - 3]}..."
     return Finding(rule.code, hit.severity or rule.severity, path, hit.attribute, message, hit.fix)

@@ -11,10 +11,10 @@ They are in ``explanations/*.toml``, one table for each rule::
     netcdf once { ... }
     '''
 
-Further keys: ``version`` (checked against this version of CF, not the one the examples claim), ``also`` (codes of other
-errors that the failing example cannot avoid), ``more_fails`` and ``more_passes`` (lists of further examples) and
-``references`` (true where fragments are looked for).  An example without braces is the name of a file.  Rules that tell
-of the check itself have none; those of jobs and plug-ins bring the same keys in `Rule.explanation`.
+Further keys: ``version`` (the version of CF to check against, instead of the one that the examples claim), ``also``
+(codes of other errors that the failing example cannot avoid), ``more_fails`` and ``more_passes`` (lists of further
+examples) and ``references`` (true to search for fragments).  An example without braces is the name of a file.  Rules
+about the check itself have no explanation; those of jobs and plug-ins have the same keys in `Rule.explanation`.
 """
 
 from __future__ import annotations

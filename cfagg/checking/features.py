@@ -12,7 +12,7 @@ from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["ROLES", "SPELLINGS", "TYPES", "FeatureData", "Features", "axes_of", "features"]
 
-#: By table 9.1: the types of features, and the axes that their data have coordinates for.
+#: The types of features and the axes for which their data have coordinates (table 9.1).
 TYPES = {
     "point": "XYT",
     "timeseries": "XYT",
@@ -22,7 +22,7 @@ TYPES = {
     "trajectoryprofile": "XYZT",
 }
 
-#: As they are written.
+#: The usual spelling of each type.
 SPELLINGS = {
     t.lower(): t for t in ("point", "timeSeries", "trajectory", "profile", "timeSeriesProfile", "trajectoryProfile")
 }
@@ -48,10 +48,10 @@ class FeatureData(NamedTuple):
 
 
 class Features:
-    """The features of a dataset; `type` is the ``featureType`` in small letters, `None` for one that table 9.1 lacks.
+    """The features of a dataset; `type` is the lowercase ``featureType``, or `None` if it is not in table 9.1.
 
-    `counts` are count variables of contiguous ragged arrays with the sample dimension, `indices` index variables of
-    indexed ones with the instance dimension, `identifiers` variables with a ``cf_role`` that identifies features.
+    `counts` are count variables of contiguous ragged arrays with their sample dimension, `indices` index variables of
+    indexed ones with their instance dimension, `identifiers` variables whose ``cf_role`` identifies features.
     """
 
     def __init__(self, context: Context, type_: str | None) -> None:
@@ -63,20 +63,20 @@ class Features:
 
     @cached_property
     def instances(self) -> set[Dimension]:
-        """Dimensions along which variables describe whole features."""
+        """Dimensions along which each element describes a whole feature."""
         found = {d for v in self.identifiers for d in axes_of(v)}
         found |= {d for v, _ in self.counts for d in v.dimensions}
         return found | {d for _, d in self.indices if d is not None}
 
     @cached_property
     def samples(self) -> set[Dimension]:
-        """Dimensions along which the elements of ragged arrays stand."""
+        """Dimensions along which the elements of ragged arrays are stored."""
         found = {d for _, d in self.counts if d is not None}
         return found | {d for v, _ in self.indices for d in v.dimensions if d not in self.instances}
 
     @cached_property
     def data(self) -> list[FeatureData]:
-        """The data variables of the features: what has ``coordinates``, and what has the dimensions of elements."""
+        """The data variables of the features: those with ``coordinates`` or with the dimensions of elements."""
         c, found = self.context, []
         for v in c.dataset.variables:
             if v not in c.roles.data or not v.is_numeric or not v.dimensions:
@@ -102,7 +102,7 @@ class Features:
     def _axes(self, v: Variable) -> dict[str, list[Variable]]:
         c = self.context
         named = c.targets(v, "coordinates")
-        for geometry in c.targets(v, "geometry"):  # GEO010 sees to it that data name those of their container
+        for geometry in c.targets(v, "geometry"):  # GEO010 checks that data name those of their container
             named += c.targets(geometry, "coordinates")
         for d in coordinate_span(c, v):
             target, _ = c.resolver.variable(d.name, v.group)
@@ -112,14 +112,14 @@ class Features:
         for t in dict.fromkeys(named):
             axis = axis_of(c, t)
             if axis is None and t.is_numeric and (t.text("units") or "1") != "1":
-                axis = "Z"  # whether a vertical coordinate says what it is, is a matter of section 4.3
+                axis = "Z"  # section 4.3 rules how a vertical coordinate is identified
             if axis is not None:
                 found[axis].append(t)
         return found
 
 
 def axes_of(v: Variable) -> tuple[Dimension, ...]:
-    """Return the dimensions of a variable without that of its characters."""
+    """Return the dimensions of a variable except the one for the characters of strings."""
     return v.dimensions[:-1] if v.kind == "char" else v.dimensions
 
 

@@ -1,7 +1,7 @@
-"""Fixing what a check found: the changes that findings propose, shown as a difference and written to a copy.
+"""Fixing findings of a check: the changes that they propose, shown as a diff and written to a copy.
 
-Only attributes are changed.  A dataset is never changed in place unless that is asked for, and then a finished copy
-takes its place.  What was written is checked again.
+Only attributes are changed.  A dataset is changed in place only on request, and then a finished copy replaces it. The
+result is checked again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from cfagg.storage.urls import Url, is_url
 
 __all__ = ["FixReport", "fix"]
 
-#: Rounds of changes: renaming an attribute may show that its value is wrong.
+#: Rounds of changes, since renaming an attribute may reveal that its value is wrong.
 _ROUNDS = 4
 
 
 @dataclass(slots=True)
 class FixReport:
-    """What fixing has come to: changes, what was refused and why, and what a check finds in what was written.
+    """The result of fixing: changes, refused changes with reasons, and the findings that remain in the written copy.
 
-    `output` is `None` where nothing was written.
+    `output` is `None` if nothing was written.
     """
 
     source: str
@@ -43,7 +43,7 @@ class FixReport:
 
     @property
     def text(self) -> str:
-        """The changes as a difference."""
+        """The changes as a diff."""
         return difference(self.changes, self.source, self.output or "fixed")
 
 
@@ -57,12 +57,12 @@ def fix(
     overwrite: bool = False,
     options: Options | None = None,
 ) -> FixReport:
-    """Fix what can be fixed in a netCDF file or Zarr store without a decision by the user.
+    """Fix what can be fixed without a decision by the user in a netCDF file or Zarr store.
 
-    The source is checked if no `findings` are given. Without `output`, the path or the URL in an object store where the
-    corrected copy is written, and without `in_place`, which replaces the source by it, nothing is written. `unsafe`
-    changes may alter the meaning. Kinds of datasets that cannot be written raise `UnsupportedError`; a copy that would
-    have errors that the source has not raises `TargetError`.
+    The source is checked if no `findings` are given. The corrected copy is written to `output`, a path or the URL of an
+    object store, or replaces the source with `in_place`; without either, nothing is written. `unsafe` changes may alter
+    the meaning. Kinds of datasets that cannot be written raise `UnsupportedError`; a copy with errors that the source
+    does not have raises `TargetError`.
     """
     options = options or Options()
     place = str(source)
@@ -98,7 +98,7 @@ def fix(
 
 
 def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, *, unsafe: bool) -> None:
-    """Find all changes, trying them on the model: one may show what another rule has to say."""
+    """Find all changes and apply them to the model, since one change may lead to further findings."""
     codes = {f.code for f in found}
     now = found
     for _ in range(_ROUNDS):
@@ -116,7 +116,7 @@ def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Opt
 
 
 def _form(dataset: Dataset) -> str | None:
-    """Return how a dataset is written, `None` where it cannot be."""
+    """Return the form in which a dataset is written, or `None` if it cannot be."""
     if dataset.path is None or dataset.format not in ("netcdf", "zarr", "nczarr"):
         return None
     return "zarr" if Path(dataset.path).is_dir() else "netcdf"
@@ -125,7 +125,7 @@ def _form(dataset: Dataset) -> str | None:
 def _write_there(
     form: str, source: str, target: Url, fixed: FixReport, before: list[Finding], options: Options, *, overwrite: bool
 ) -> list[Finding]:
-    """Write the corrected copy into an object store, when it is whole, and return what is found in it."""
+    """Write the corrected copy to an object store once it is complete, and return the findings in it."""
     from cfagg.runtime.object_files import check_object, written_object
     from cfagg.runtime.object_publishing import new_there
 
@@ -144,7 +144,7 @@ def _write_there(
 def _write(
     form: str, source: str, target: str, fixed: FixReport, before: list[Finding], options: Options
 ) -> list[Finding]:
-    """Write the corrected copy and return what is found in it."""
+    """Write the corrected copy and return the findings in it."""
     from cfagg.checking.fixing_copy import copied, finished
 
     with copied(source, target) as copy:
@@ -153,7 +153,7 @@ def _write(
         else:
             from cfagg.checking.fixing_netcdf import change
         fixed.refused += change(copy, fixed.changes)
-        # References are relative to where the file will stand, which the copy does not yet.
+        # References are relative to the final place of the file, and the copy is elsewhere.
         again = options._replace(references=False)
         with open_dataset(copy, options=again) as dataset:
             after = run(dataset, again).findings

@@ -18,8 +18,8 @@ __all__ = ["copied", "finished"]
 
 @contextmanager
 def copied(source: str, target: str) -> Iterator[str]:
-    """Copy a file or directory to a new name in the directory of `target`, give its path; errors name the target."""
-    # A link stays a link: what it leads to is replaced.
+    """Copy a file or directory to a new name beside `target` and yield its path; errors name the target."""
+    # A link remains a link; the file or directory that it points to is replaced.
     place = Path(os.path.realpath(target))
     with refusals_of(target):
         folder = NewFolder(place)
@@ -31,7 +31,7 @@ def copied(source: str, target: str) -> Iterator[str]:
             else:
                 shutil.copyfile(source, copy)
                 shutil.copymode(source, copy)
-                # Who may not write to the source may write to the copy.
+                # The copy is writable even if the source is not.
                 copy.chmod(copy.stat().st_mode | 0o200)
         except shutil.Error as error:
             raise TargetError(f"{source} cannot be copied to {place.parent}: {_first(error)}") from error
@@ -51,18 +51,18 @@ def copied(source: str, target: str) -> Iterator[str]:
 
 
 def _first(error: shutil.Error) -> str:
-    """Return what prevented the first of several files from being copied: there is a list of them, or a sentence."""
+    """Return why the first of several files could not be copied; the error has a list of files or one sentence."""
     found = error.args[0]
     if not isinstance(found, list):
         return str(found)
     place, _, why = found[0]
-    # Of "[Errno 28] No space left on device: 'FILE'" the middle.
+    # The middle part of "[Errno 28] No space left on device: 'FILE'".
     said = re.fullmatch(r"\[Errno \d+\] ([^:]*)(: .*)?", str(why))
     return f"{said[1] if said else why} ({place})"
 
 
 def finished(copy: str, target: str) -> None:
-    """Put a copy, whose data are on disk before, in the place of `target`; `TargetError` if it cannot be."""
+    """Replace `target` by a copy after its data are on disk; `TargetError` if that is impossible."""
     made, place = Path(copy), Path(os.path.realpath(target))
     with refusals_of(target):
         if made.is_dir():

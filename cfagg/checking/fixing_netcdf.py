@@ -22,14 +22,14 @@ __all__ = ["change"]
 
 
 def change(path: str, changes: Iterable[Change]) -> list[str]:
-    """Change attributes of a file; return what could not be changed, and why, in sentences.
+    """Change attributes of a file and return sentences about those that could not be changed.
 
-    `AccessError` and `SourceError` if the netCDF library would follow the file to another one, or it is damaged.
+    Raises `AccessError` if the netCDF library would follow the file to another one, and `SourceError` if it is damaged.
     """
     refused = []
     with LIBRARY:
         with open_regular(path) as handle:
-            # The library follows links out of a file also where it only changes attributes.
+            # The library follows links out of a file even if it only changes attributes.
             check_file(handle, CONTEXT_SOURCE)
             release(handle)
         try:
@@ -71,7 +71,7 @@ def _change(owner: Any, one: Change) -> None:
         try:
             owner.renameAttribute(one.attribute, one.name)
         except RuntimeError:
-            # In classic files there is room for a shorter name only.
+            # In classic files, a name can only be replaced by a shorter one.
             owner.setncattr(one.name, owner.getncattr(one.attribute))
             owner.delncattr(one.attribute)
         return

@@ -1,4 +1,4 @@
-"""Changing attributes of a Zarr store: its own documents, and those that repeat them for faster opening."""
+"""Changing attributes of a Zarr store in its metadata documents, including consolidated ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["change"]
 
 
 def change(path: str, changes: Iterable[Change]) -> list[str]:
-    """Change attributes of a store; return what could not be changed, and why, in sentences."""
+    """Change attributes of a store and return sentences about those that could not be changed."""
     refused = []
     by_node: dict[str, list[Change]] = {}
     for one in changes:
@@ -43,7 +43,7 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
 
 
 def _node(path: str, node: str) -> tuple[str, dict[str, Any]] | None:
-    """Return the document that holds the attributes of a node: its name and what is in it."""
+    """Return the name and content of the document with the attributes of a node."""
     home = Path(path) / node
     for name in ("zarr.json", ".zattrs"):
         held = _read(path, home / name)
@@ -55,11 +55,11 @@ def _node(path: str, node: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _read(path: str, file: Path) -> dict[str, Any] | None:
-    """Return a document of the store, `None` where there is no such file."""
+    """Return a document of the store, or `None` if there is no such file."""
     try:
         found = read_file(path, str(file), MAX_DOCUMENT)
     except AccessError as error:
-        # The copy has the links of the original; one with an absolute path leads into that one.
+        # The copy has the links of the original, and those with absolute paths lead into the original.
         raise TargetError(
             f"{public_name(file)} is, or goes through, a link that leaves the store, and is not changed; copy what it "
             "leads to into its place"
@@ -73,7 +73,7 @@ def _change(attributes: dict[str, Any], one: Change) -> None:
     if one.name is None:
         attributes.pop(one.attribute, None)
     elif one.name != one.attribute:
-        # The order stays as it was.
+        # The order is preserved.
         renamed = {one.name if n == one.attribute else n: v for n, v in attributes.items()}
         attributes.clear()
         attributes.update(renamed)
@@ -86,7 +86,7 @@ def _change(attributes: dict[str, Any], one: Change) -> None:
 
 
 def _note(types: dict[str, Any], one: Change) -> None:
-    """Keep NCZarr's notes of the types of attributes."""
+    """Update the types of attributes that NCZarr records."""
     former = types.pop(one.attribute, None)
     if one.name is not None:
         new = one.after
@@ -104,7 +104,7 @@ def _json(value: Any) -> Any:
 
 
 def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None:
-    """Change consolidated metadata of the root and of groups above the node alike."""
+    """Make the same change in the consolidated metadata of the root and of the groups above the node."""
     parts = node.split("/") if node else []
     for depth in range(len(parts) + 1):
         home = Path(path).joinpath(*parts[:depth])
@@ -131,6 +131,6 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
 
 
 def _write(file: Path, held: dict[str, Any]) -> None:
-    """Write a document of the copy, which nobody else reads yet, in the place of a link too."""
+    """Write a document of the copy, which nobody else reads yet, and replace a link if there is one."""
     with refusals_of(file):
         write_whole(file, document_bytes(held))

@@ -1,4 +1,4 @@
-"""What a fragment must be to become its part of an aggregation: CF section 2.8.2."""
+"""Requirements for the fragments of an aggregation: CF section 2.8.2."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cfagg.model.dataset import Variable
 
 __all__ = ["Expectation", "compare"]
 
-#: Attributes by which values are missing.
+#: Attributes that declare missing values.
 _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What one fragment is meant to be: how much of each dimension of the master it spans, and how it is stored."""
+    """The expected properties of a fragment: its extent along each dimension of the master, and how it is stored."""
 
     master: Variable
     dims: tuple[str, ...]
@@ -34,7 +34,7 @@ Difference = tuple[str, str, Severity | None]
 
 
 def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
-    """Yield (rule, message, severity) of everything that keeps a variable from being a fragment."""
+    """Yield (rule, message, severity) for everything that prevents a variable from being a fragment."""
     shape = list(_shape(fragment, wanted))
     yield from shape
     if not shape:
@@ -47,7 +47,7 @@ def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
 
 
 def _dimensions(fragment: Variable, wanted: Expectation) -> tuple[list[str], list[int]]:
-    """Return names and sizes of a fragment's dimensions, without that of the characters of texts."""
+    """Return names and sizes of a fragment's dimensions, except the one for the characters of strings."""
     dims = list(fragment.dimensions)
     if fragment.kind == "char" and wanted.master.kind in ("string", "char") and len(dims) > len(wanted.layout.dims):
         dims = dims[:-1]
@@ -55,7 +55,7 @@ def _dimensions(fragment: Variable, wanted: Expectation) -> tuple[list[str], lis
 
 
 def _expected(wanted: Expectation) -> list[int]:
-    """Return the shape that a fragment is meant to have, in its own order of dimensions."""
+    """Return the expected shape of a fragment, in its own order of dimensions."""
     if wanted.layout.shape is not None:
         return list(wanted.layout.shape)
     extent = dict(zip(wanted.dims, wanted.extent, strict=True))
@@ -102,7 +102,7 @@ def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
 
 
 def _identity(variable: Variable, dimension: str) -> Identity:
-    """Return what the coordinates of a dimension are."""
+    """Return what identifies the coordinates of a dimension."""
     found = next((g.variables[dimension] for g in variable.group.ancestors() if dimension in g.variables), None)
     return UNKNOWN if found is None else Identity.of(found.attributes)
 

@@ -1,6 +1,6 @@
-"""Opening the fragments of aggregations, each file once, and comparing each fragment with what is expected of it.
+"""Opening the fragments of aggregations, each file once, and comparing each fragment with its expected properties.
 
-Files are opened by several threads in batches.  Of a fragment that is as it should be nothing is kept.
+Files are opened by several threads in batches.  Nothing is kept about a fragment without problems.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["Problem", "Survey", "survey"]
 
-#: Files that one task of a thread opens.
+#: Number of files that one task of a thread opens.
 _BATCH = 16
 
-#: Tasks that wait at most.
+#: Largest number of waiting tasks.
 _WAITING = 64
 
-#: Problems of one rule that are kept for one variable; others are counted.
+#: Number of problems of one rule that are kept for one variable; others are only counted.
 _KEPT = 100
 
 _GONE = "there is no such file"
 
 
 class Problem(NamedTuple):
-    """What is wrong with one fragment; `severity` where it is other than the rule's own."""
+    """A problem of one fragment; `severity` is given if it differs from that of the rule."""
 
     code: str
     variable: Variable
@@ -56,14 +56,14 @@ class Problem(NamedTuple):
 
 @dataclass(eq=False)
 class Survey:
-    """The problems of all fragments: the first problems of each rule and variable, and how many more."""
+    """The problems of all fragments: the first problems of each rule and variable, and the number of further ones."""
 
     problems: list[Problem] = field(default_factory=list)
     more: dict[tuple[str, Variable], int] = field(default_factory=dict)
     _count: dict[tuple[str, Variable], int] = field(default_factory=dict)
 
     def add(self, problem: Problem, times: int = 1) -> None:
-        """Note a problem that `times` fragments have."""
+        """Record a problem that `times` fragments have."""
         key = (problem.code, problem.variable)
         seen = self._count[key] = self._count.get(key, 0) + 1
         if seen <= _KEPT:
@@ -75,7 +75,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """The fragments of one aggregation in one file; the dataset itself is an empty name."""
+    """The fragments of one aggregation in one file; the file name is empty for the dataset itself."""
 
     variable: Variable
     aggregation: Aggregation
@@ -91,29 +91,29 @@ class _Use:
 
     @property
     def index(self) -> list[int]:
-        """The place of the first fragment in the array of fragments."""
+        """The index of the first fragment in the array of fragments."""
         shape = self.aggregation.grid.matrix_shape
         return [int(k) for k in np.unravel_index(int(self.fragments[0]), shape)] if shape else []
 
     @property
     def format(self) -> str | None:
-        """Name of the format that the fragments are said to have."""
+        """Name of the declared format of the fragments."""
         return self.aggregation.partitions.layout_of(int(self.fragments[0])).format
 
     @property
     def is_readable(self) -> bool:
-        """Whether the fragments are in a format that is looked into."""
+        """Whether the fragments are in a format whose files are opened."""
         return self.format is None or self.format.lower().startswith(("netcdf", "nc", "hdf5", "zarr"))
 
     def each(self) -> Iterator[tuple[int, _Use]]:
-        """Yield the number of each fragment, and its use alone."""
+        """Yield the number of each fragment with a use that contains only this one."""
         for fragment in self.fragments.tolist():
             yield fragment, replace(self, fragments=np.array([fragment]))
 
 
 @once
 def survey(c: Context) -> Survey:
-    """Open the fragments of all aggregations of a dataset; of an object in memory only those in itself."""
+    """Open the fragments of all aggregations of a dataset; for an object in memory, only those within it."""
     found = Survey()
     uses = [u for d in described(c).values() if d.aggregation is not None for u in _uses(d.variable, d.aggregation)]
     if not uses:
@@ -137,7 +137,7 @@ def survey(c: Context) -> Survey:
 
 
 def _access(c: Context) -> Access | None:
-    """Return which fragments may be opened: those beside a file, a store or a URL, and those that are allowed."""
+    """Return the access policy: fragments beside a file, a store or a URL, and those in allowed places."""
     if c.dataset.path is not None:
         return Access(c.dataset.path, c.options.allow)
     if not is_url(c.dataset.source):
@@ -176,7 +176,7 @@ def _path(use: _Use, access: Access | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """The files that are opened, each once, and how."""
+    """The files to open, each once, and the options for opening them."""
 
     uses: dict[str, list[_Use]]
     access: Access
@@ -241,13 +241,13 @@ class _Opening:
             return _elsewhere(path)
         if os.path.isdir(path):  # noqa: PTH112
             return open_dataset(path)
-        # What was opened is judged and read, whatever takes its place meanwhile.
+        # The open file itself is checked and read, even if another one replaces it meanwhile.
         handle = stack.enter_context(open_regular(path))
         self.access.judge(handle.real, path)
         return open_file(handle.library_path, path)
 
     def _fields(self, path: str, use: _Use) -> Iterator[Problem]:
-        """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
+        """Yield the problems that prevent reading fragments that are fields of PP files."""
         from cfagg.arrays.aggregated import AggregationReader
 
         if handles.lacks(path):
@@ -266,18 +266,18 @@ class _Opening:
 
 
 def _elsewhere(url: Url) -> Dataset:
-    """Return the model of a fragment dataset on another machine, read as the policy that admitted its URL says."""
+    """Return the model of a fragment dataset on another machine, read under the policy that admitted its URL."""
     from cfagg.formats.metadata.url import file_at, of_handle, store_at
     from cfagg.formats.metadata.zarr import open_store
 
     handle = file_at(url)
     if handle is None and not url.rstrip("/").endswith(".zarr"):
-        handle = handles.renew(url)  # says that it is not there, or why it may not be read
+        handle = handles.renew(url)  # raises an error if it is absent or may not be read
     return open_store(store_at(url)) if handle is None else of_handle(handle)
 
 
 def _unread(path: str, use: _Use) -> Problem:
-    """Return what is to be said of fragments in a format that is not looked into."""
+    """Return the problem for fragments in a format whose files are not opened."""
     if handles.lacks(path):
         return use.problem("REF003", _GONE)
     message = f"not checked: fragments in the format {use.format!r} are not read; convert them to netCDF"
@@ -285,7 +285,7 @@ def _unread(path: str, use: _Use) -> Problem:
 
 
 def _check(dataset: Dataset, use: _Use, group: Group) -> Iterator[Problem]:
-    """Yield the problems of the fragments in an open dataset, whose variables are looked for from a group."""
+    """Yield the problems of the fragments in an open dataset, whose variables are searched for from a group."""
     resolver = Resolver(dataset)
     aggregation, partitions = use.aggregation, use.aggregation.partitions
     absent: set[str] = set()

@@ -1,4 +1,4 @@
-"""Geometry containers and what belongs to them: CF section 7.6."""
+"""Geometry containers and the variables that belong to them: CF section 7.6."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cfagg.model.dataset import Variable
 
 __all__ = ["LONGEST", "Geometry", "counts", "geometries", "several"]
 
-#: More nodes than this are not looked at.
+#: Geometries with more nodes are not examined.
 LONGEST = 1 << 24
 
 
 class Geometry(NamedTuple):
-    """A geometry container with the variables that it names, `None` for one that is not there or not named.
+    """A geometry container with the variables that it names; `None` if one is absent or not named.
 
-    `users` name it in ``geometry``; `kind` is a legal ``geometry_type`` in small letters.
+    `users` name it in ``geometry``; `kind` is a legal ``geometry_type`` in lower case.
     """
 
     container: Variable
@@ -33,7 +33,7 @@ class Geometry(NamedTuple):
     interior_ring: Variable | None
 
     def has(self, attribute: str) -> bool:
-        """Whether the container has an attribute, whatever it holds."""
+        """Whether the container has an attribute, whatever its value."""
         return attribute in self.container.attributes
 
     @property
@@ -61,7 +61,7 @@ def _geometry(c: Context, v: Variable) -> Geometry:
 
 
 def counts(v: Variable) -> npt.NDArray[np.int64] | None:
-    """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers.
+    """Return the values of a count variable, missing ones as 0, or `None` if it does not contain numbers.
 
     The values of aggregation variables are in other files and are not read.
     """
@@ -77,10 +77,10 @@ def counts(v: Variable) -> npt.NDArray[np.int64] | None:
 
 
 def several(c: Context, geometry: Geometry) -> bool:
-    """Whether a container without a node count has more than one geometry, as far as its data variables show.
+    """Whether the data variables show that a container without a node count has more than one geometry.
 
-    A dimension of more than one element that has no coordinate variable, or that coordinates with a ``nodes``
-    attribute have, can only be that of the geometries.
+    A dimension of more than one element without a coordinate variable, or one of coordinates with a ``nodes``
+    attribute, can only be that of the geometries.
     """
     for user in geometry.users:
         named = c.targets(user, "coordinates")

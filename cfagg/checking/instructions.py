@@ -1,7 +1,7 @@
-"""What an aggregation variable says of its fragments: the variables that ``aggregated_data`` names, and their values.
+"""The description of fragments by an aggregation variable: the variables in ``aggregated_data`` and their values.
 
 Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6 (``location``, ``file``, ``format``,
-``address``) describe fragments by such variables.  They are small, and belong to the metadata.
+``address``) describe fragments by such variables.  They are small and count as metadata.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ LIMIT = 1 << 22
 
 
 class MaskedValues(NamedTuple):
-    """The values of an instruction variable, text as joined `object`, and where they are not missing."""
+    """The values of an instruction variable, with strings as `object`, and a mask of those that are not missing."""
 
     values: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
 
 
 def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
-    """Return the dimensions of a variable without that of the characters."""
+    """Return the dimensions of a variable except the one for characters."""
     return variable.stored[:-1] if variable.kind == "char" else variable.stored
 
 
 def masked(variable: Variable) -> MaskedValues | None:
-    """Return the values of a variable and which of them are missing, `None` where there are none to look at.
+    """Return the values of a variable and which of them are missing, or `None` if there are none to examine.
 
-    Of numbers those are missing that `cfagg.cf.missing` says, of texts empty ones and those that are declared missing.
+    Missing numbers are those that `cfagg.cf.missing` determines; strings are missing if empty or declared missing.
     More than `LIMIT` raise `LimitError`.
     """
     if variable.read is None or variable.dialect is not None or variable.kind == "other":
@@ -69,9 +69,9 @@ def masked(variable: Variable) -> MaskedValues | None:
 
 @dataclass(eq=False)
 class Instructions:
-    """The instructions of one aggregation variable: names of variables by the terms of ``aggregated_data``.
+    """The instructions of one aggregation variable: names of variables by terms of ``aggregated_data``.
 
-    `targets` are those that exist; `problem` is what is wrong with the grammar of the attribute.
+    `targets` are the variables that exist; `problem` describes an error in the grammar of the attribute.
     """
 
     variable: Variable
@@ -82,7 +82,7 @@ class Instructions:
 
     @property
     def has_dimensions(self) -> bool:
-        """Whether the attribute names dimensions as it should, perhaps none."""
+        """Whether ``aggregated_dimensions`` is text, which may be empty."""
         return self.variable.text("aggregated_dimensions") is not None
 
     @property
@@ -92,12 +92,12 @@ class Instructions:
 
     @cached_property
     def sizes(self) -> MaskedValues | None:
-        """Sizes of fragments as stored, `None` where they are unknown."""
+        """Sizes of fragments as stored, or `None` if they are unknown."""
         return None if self.layout is None or self.layout.kind != "integer" else masked(self.layout)
 
     @cached_property
     def counts(self) -> tuple[int, ...] | None:
-        """Number of fragments along each aggregated dimension, `None` where the sizes do not say."""
+        """Number of fragments along each aggregated dimension, or `None` if the sizes do not determine it."""
         dims, layout = self.variable.dimensions, self.layout
         if not dims:
             return ()
@@ -109,13 +109,13 @@ class Instructions:
 def naming(
     described: Callable[[Context], list[Instructions]], term: str
 ) -> Callable[[Context], list[tuple[Instructions, Variable]]]:
-    """Return what gives the instructions in which a term names a variable that is there, with that."""
+    """Return a function that lists the instructions in which `term` names an existing variable, with that variable."""
     return lambda c: [(i, i.targets[term]) for i in described(c) if term in i.targets]
 
 
 @once
 def values_of(_: Context, variable: Variable) -> MaskedValues | None:
-    """Return what `masked` does, read once for all rules."""
+    """Return the result of `masked`, read once for all rules."""
     return masked(variable)
 
 
@@ -173,7 +173,7 @@ def _instructions(variable: Variable, dialect: Literal["CF", "CFA"], c: Context)
 
 
 def substitutions(variable: Variable) -> Mapping[str, str]:
-    """Return the substitutions of file names of CFA-0.6, as far as they are understood.
+    """Return the substitutions in file names of CFA-0.6 that are understood.
 
     Source: CFA-0.6.2, "file": blank-separated ``${base}: text``.
     """
@@ -182,7 +182,7 @@ def substitutions(variable: Variable) -> Mapping[str, str]:
 
 
 def substituted(text: str, changes: Mapping[str, str]) -> str:
-    """Return a file name with its substitutions made.
+    """Return a file name with all substitutions applied.
 
     >>> substituted("${data}/a.nc", {"${data}": "/archive"})
     '/archive/a.nc'

@@ -1,4 +1,4 @@
-"""Links to the text of rules on the web; none is followed here."""
+"""Links to the text of rules on the web, which are not followed here."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ __all__ = ["document", "link", "older_sections", "place"]
 
 
 def document() -> str:
-    """Return the address of the newest version of the CF conventions that is known here."""
+    """Return the address of the newest known version of the CF conventions."""
     return "https://cfconventions.org/Data/cf-conventions/cf-conventions-1.13/cf-conventions.html"
 
 
 def place(rule: Rule) -> str:
-    """Return where a rule comes from, in short."""
+    """Return a short reference to the source of a rule."""
     return f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
 
 
 def link(rule: Rule) -> str:
-    """Return the address of the section that a rule comes from, empty where there is none."""
+    """Return the address of the section that a rule comes from, or an empty string."""
     if rule.link:
         return rule.link
     by_title, by_section = _anchors()
     anchor = by_section.get(rule.section)
     if anchor is None:
         return ""
-    # A section whose number differs between the document and its list of requirements is found by its title.
+    # Sections whose numbers differ between the document and its list of requirements are found by title.
     return f"{document()}#{by_title.get((rule.section[0], rule.title.casefold()), anchor)}"
 
 

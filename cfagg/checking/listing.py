@@ -1,4 +1,4 @@
-"""What is to be checked where a directory is named."""
+"""The sources to check if a directory is named."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cfagg.formats.opening import leaves_traces
 
 __all__ = ["expanded"]
 
-#: Ends of the names of files that are taken from a directory; a file that is named itself may have any.
+#: Suffixes of the files that are checked in a directory; a file named explicitly may have any suffix.
 _ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
 
 
 def expanded(sources: Iterable[str]) -> Iterator[str]:
     """Yield the sources; for a directory that is not a store, the files and stores below it, by name.
 
-    Symbolic links to directories are not followed, and what begins with a dot is passed over. Directories that cannot
-    be listed are yielded themselves, so that they are reported. Nothing to check in one raises `SourceError`.
+    Symbolic links to directories are not followed, and names that begin with a dot are skipped. Directories that cannot
+    be listed are yielded themselves, so that they are reported. A directory with nothing to check raises `SourceError`.
     """
     for source in sources:
         if not source or "://" in source or not os.path.isdir(source) or leaves_traces(source):  # noqa: PTH112

@@ -1,7 +1,7 @@
 """The vocabularies that CF refers to: standard names, area types, regions, modifiers of standard names.
 
-The tables are packed beside the rules; a user may give newer ones, or a folder of them, of which that version is taken
-that the dataset names.  They are read when a rule first asks.
+The tables are bundled with the rules. A user may give newer ones, or a folder of versions, from which the version that
+the dataset names is used.  They are read when a rule first needs them.
 
 Sources: CF sections 3.3 and 6.1.1, Appendix C; the tables are named in ``tables/SOURCES.md``.
 """
@@ -35,10 +35,10 @@ _PACKED = {
     "regions": "regions_v5.csv.gz",
 }
 
-#: No table is larger by far.
+#: Largest size accepted, far above that of any table.
 _LARGEST = 1 << 26
 
-#: Modifiers of Appendix C and the units that they give: `None` for those of the name, ``""`` for none at all.
+#: Modifiers of Appendix C and their units: `None` for those of the standard name, ``""`` for no units.
 modifiers: Mapping[str, str | None] = {
     "detection_minimum": None,
     "number_of_observations": "1",
@@ -57,7 +57,7 @@ class _Table(NamedTuple):
 
 
 def standard_names(c: Context) -> Mapping[str, str]:
-    """Return the canonical unit of each standard name; aliases are among the names.
+    """Return the canonical unit of each standard name; the names include aliases.
 
     The unit is empty for quantities that are not numbers, such as ``region``.
     """
@@ -65,7 +65,7 @@ def standard_names(c: Context) -> Mapping[str, str]:
 
 
 def aliases(c: Context) -> Mapping[str, tuple[str, ...]]:
-    """Return the names that each alias stands for: one, seldom two."""
+    """Return the names that each alias refers to: one, rarely two."""
     return _aliases(_chosen(c, "standard_names"))
 
 
@@ -86,21 +86,21 @@ def standard_names_version(c: Context) -> str:
 
 
 def named_version(group: Group) -> int | None:
-    """Return the version of the table of standard names that a dataset says it uses."""
+    """Return the version of the table of standard names that a dataset declares."""
     told = (g.text("standard_name_vocabulary") for g in group.ancestors())
     found = _NAMED.search(next(filter(None, told), ""))
     return int(found[1]) if found else None
 
 
 def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
-    """Return the version of each table, packed or given by the user; of a folder that of the newest."""
-    # The version of a packed table is in its name, so it is not opened.
+    """Return the version of each table, bundled or given by the user; for a folder, that of the newest table."""
+    # The version of a bundled table is in its name, so the table is not opened.
     given = {kind: _newest(kind, tables[kind], None) for kind in _PACKED if kind in tables}
     return {k: _table(k, given[k]).version if k in given else _number(name) for k, name in _PACKED.items()}
 
 
 def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
-    """Return the word of a table that is spelled most like `word`, empty if none is."""
+    """Return the word of a table with the spelling most similar to `word`, or an empty string."""
     return _near(word, frozenset(words)) if len(word) <= 200 else ""
 
 
@@ -108,14 +108,14 @@ def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
 def _near(word: str, words: frozenset[str]) -> str:
     from difflib import get_close_matches
 
-    # Names that share neither length nor first letters are not worth the slow comparison.
+    # The comparison is slow, so it is limited to names of similar length with the same start or end.
     likely = sorted(w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:]))
     likely.sort(key=lambda w: abs(len(w) - len(word)))
     return next(iter(get_close_matches(word, likely[:300], 1, 0.82)), "")
 
 
 def _chosen(c: Context, kind: str) -> Path | None:
-    """Return the file of a table that the user has given, `None` for the packed one."""
+    """Return the file of a table that the user has given, or `None` for the bundled one."""
     given = c.options.tables.get(kind)
     if given is None:
         return None
@@ -124,7 +124,7 @@ def _chosen(c: Context, kind: str) -> Path | None:
 
 @lru_cache(maxsize=64)
 def _newest(kind: str, given: Path, version: int | None) -> Path:
-    """Return a file, or of a folder of tables the one of that version, else the newest."""
+    """Return the file itself, or from a folder the table of that version, else the newest."""
     try:
         files = list(given.iterdir()) if given.is_dir() else [given]
     except OSError as error:
@@ -139,7 +139,7 @@ def _newest(kind: str, given: Path, version: int | None) -> Path:
 
 
 class _Cells(Mapping[str, V]):
-    """One cell of each row, taken out when it is asked for: a dataset has few of some thousand names."""
+    """One cell of each row, extracted on access, since a dataset uses few of some thousand names."""
 
     def __init__(self, rows: Mapping[str, str], cell: Callable[[str], V | None]) -> None:
         self._rows, self._cell = rows, cell
@@ -169,7 +169,7 @@ def _aliases(given: Path | None) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16)
 def _table(kind: str, given: Path | None) -> _Table:
-    """Return a packed table, or the one in a file that the user gives."""
+    """Return a bundled table, or the one in a file that the user gives."""
     if given is None:
         name = _PACKED[kind]
         return _Table(_number(name), _rows(_unpacked(_packed(name)).decode("utf-8")))
@@ -188,9 +188,9 @@ def _table(kind: str, given: Path | None) -> _Table:
 
 
 def _check_names(table: _Table) -> None:
-    """Refuse what is no table: an empty one would call every name unknown."""
+    """Refuse files that are not tables: with an empty one, every name would be unknown."""
     odd = [name for name in table.rows if not name or any(c.isspace() or c in "<>{}" for c in name)]
-    if 2 * len(odd) >= len(table.rows):  # a published table may have a slip
+    if 2 * len(odd) >= len(table.rows):  # a published table may contain a mistake
         found = f"{odd[0]!r} in place of a name" if odd else "no names"
         raise ValueError(f"found {found}; expected the published XML, or CSV with a heading and a name in each line")
 
@@ -200,7 +200,7 @@ def _packed(name: str) -> bytes:
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """Return what gzip has packed; its module would take longer to import than all of this."""
+    """Return decompressed gzip data, without the module `gzip`, whose import would take longer."""
     unpacker = zlib.decompressobj(31)
     found = unpacker.decompress(raw, _LARGEST)
     if unpacker.unconsumed_tail:
@@ -217,7 +217,7 @@ def _number(name: str) -> str:
 
 
 def _rows(text: str) -> Mapping[str, str]:
-    """Return the rest of each line by its first cell; no cell holds a comma."""
+    """Return the rest of each line by its first cell; no cell contains a comma."""
     cells = (line.partition(",") for line in text.splitlines()[1:])
     return {name.strip(): rest for name, _, rest in cells if name}
 

@@ -1,4 +1,4 @@
-"""Which values of a variable are missing, and what packed values represent.
+"""Missing values and unpacking of packed values.
 
 Sources: CF sections 2.5.1 and 8.1; attribute conventions of the netCDF User's Guide.
 """
@@ -19,12 +19,12 @@ __all__ = ["missing_mask", "packing", "unpacked", "unsigned", "unwritten", "vali
 
 _PACKING = ("scale_factor", "add_offset")
 
-#: More missing values of one variable are not looked at.
+#: Attributes with this many missing values or more are ignored.
 _MOST = 1000
 
 
 def unwritten(v: Variable) -> bool:
-    """Whether all values are those that netCDF writes where nothing was written."""
+    """Whether all values are the fill value, as in a variable that was never written."""
     fill = WRITTEN_FILLS.get(v.dtype.str[1:]) if v.netcdf else None
     own = _numbers(v, "_FillValue")
     if own is not None and own.size:
@@ -36,12 +36,12 @@ def unwritten(v: Variable) -> bool:
 
 
 def unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return integers with the sign that ``_Unsigned`` says they have."""
+    """Return integers with the signedness that ``_Unsigned`` declares."""
     return as_meant(values, v.attributes)
 
 
 def missing_mask(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which stored values are missing, as `cfagg.cf.missing` decides it; attributes of no use are left alone."""
+    """Return which stored values are missing according to `cfagg.cf.missing`, ignoring unusable attributes."""
     values = unsigned(v, np.asarray(values))
     if values.dtype.kind not in "iuf" or not v.is_numeric:
         return np.zeros(values.shape, bool)
@@ -67,13 +67,13 @@ def _missing(v: Variable) -> Missing:
 
 
 def _numbers(v: Variable, name: str) -> npt.NDArray[Any] | None:
-    """Return the numbers of an attribute, `None` where it holds something else."""
+    """Return the numbers of an attribute, or `None` if it is not numeric."""
     given = v.numbers(name)
     return given if given is not None and given.ndim == 1 and given.dtype.kind in "iuf" else None
 
 
 def valid_limits(v: Variable) -> tuple[Any, Any]:
-    """Return the smallest and the largest valid value as stored, `None` for one that is not given."""
+    """Return the smallest and the largest valid value as stored, with `None` for one that is not given."""
     if not v.is_numeric:
         return None, None
     missing = _missing(v)
@@ -84,7 +84,7 @@ def valid_limits(v: Variable) -> tuple[Any, Any]:
 def packing(v: Variable) -> tuple[Any, Any] | None:
     """Return ``scale_factor`` and ``add_offset`` as scalars, 1 or 0 for one that is absent; `None` if not packed.
 
-    They are left alone where they are not single numbers.
+    Attributes that are not single numbers are ignored.
     """
     found: list[Any] = []
     for name in _PACKING:
@@ -100,9 +100,9 @@ def packing(v: Variable) -> tuple[Any, Any] | None:
 
 
 def unpacked(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what values as stored stand for, in the type of ``scale_factor`` and ``add_offset``.
+    """Return unpacked values, in the type of ``scale_factor`` and ``add_offset``.
 
-    Missing values are not looked at: see `missing_mask`.
+    Missing values are not treated specially: see `missing_mask`.
     """
     pair = packing(v)
     values = unsigned(v, np.asarray(values))

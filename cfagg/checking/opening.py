@@ -1,4 +1,4 @@
-"""Opening whatever is to be checked: a path, a URL, or an object of another library."""
+"""Opening the sources of checks: paths, URLs and objects of other libraries."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LOCAL = re.compile(r"file://(?:localhost)?/", re.IGNORECASE)
 
 
 def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
-    """Return the model of a dataset, to be closed or used in a ``with`` statement.
+    """Return the model of a dataset, which must be closed or used in a ``with`` statement.
 
-    It may be a path or URL of a netCDF or CDL file or of Zarr; an `xarray.Dataset`, `xarray.DataArray` or
+    The source may be a path or URL of a netCDF or CDL file or of Zarr; an `xarray.Dataset`, `xarray.DataArray` or
     `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or `zarr.Group`.
     """
     dataset = _open(source, options or Options())
@@ -36,7 +36,7 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
 
 
 def open_file(path: str, name: str) -> Dataset:
-    """Return the model of one file, called `name`, which may be open already; to be closed, as of `open_dataset`."""
+    """Return the model of a file called `name`, which may already be open; close it as that of `open_dataset`."""
     return with_readers(with_aggregations(dataset_of(_regular(path, name), foreign=False)))
 
 
@@ -62,7 +62,7 @@ def _open(source: Any, options: Options) -> Dataset:
 
 
 def _local(url: str) -> str:
-    """Return the path of a URL of a file, without the options for the netCDF library behind it.
+    """Return the path in a URL of a file, without the options for the netCDF library that follow it.
 
     >>> _local("file:///data/a%20b.zarr#mode=nczarr,file")
     '/data/a b.zarr'
@@ -84,7 +84,7 @@ def _path(path: str, options: Options) -> Dataset:
 
 
 def _standard_input(name: str) -> Dataset:
-    """Return the dataset on standard input, which has no name and no place of its own."""
+    """Return the dataset on standard input, which has no name and no location."""
     path = saved_input()
     try:
         dataset = dataset_of(_regular(path, name))
@@ -105,7 +105,7 @@ def _standard_input(name: str) -> Dataset:
 
 
 def _regular(path: str, name: str) -> Handle:
-    """Return a regular file under the name that messages call it; nothing else is opened."""
+    """Return a regular file under the name that messages use; nothing else is opened."""
     try:
         handle = open_regular(path)
     except SourceError as error:

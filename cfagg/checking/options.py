@@ -13,7 +13,7 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """What a user may ask of a check: see `cfagg.check`."""
+    """The options of a check: see `cfagg.check`."""
 
     cf_version: str | None = None
     data: bool = False
@@ -23,15 +23,15 @@ class Options(NamedTuple):
     ignore: tuple[str, ...] = ()
     timeout: float | None = None
     tables: Mapping[str, Path] = {}
-    #: Of a URL; they are not pickled where they are secrets.
+    #: Options of URLs; secrets among them are not pickled.
     storage: StorageOptions | None = None
-    #: Bytes by which addresses in PP files count.
+    #: Bytes per word in addresses of PP files.
     word_size: int | None = None
-    #: In names of files of aggregations.
+    #: Replacements in file names of aggregations.
     substitutions: Mapping[str, str] = {}
 
     def chooses(self, code: str) -> bool:
-        """Whether a rule is to be run; of several beginnings the longest counts.
+        """Whether a rule is to be run; the longest matching prefix decides.
 
         >>> Options(select=("TIM",), ignore=("TIM013",)).chooses("TIM013")
         False

@@ -1,4 +1,4 @@
-"""What the check of one source found, as plain facts: what reports of every format are written from."""
+"""The results of the check of one source, as plain data for reports in every format."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _RANK = {severity: rank for rank, severity in enumerate(ORDER)}
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings grouped by variable; the variables with the most severe come first, and so in each.
+    """Return findings grouped by variable; the most severe come first, for variables and within each.
 
-    Variables otherwise keep the order in which the findings name them.
+    Variables otherwise keep the order of their first findings.
     """
     groups: dict[str | None, list[Finding]] = {}
     for finding in findings:
@@ -34,13 +34,12 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the check of one source found; `cf_version` is `None` where it could not be opened, for `failure`.
+    """The result of checking one source; `cf_version` is `None` if `failure` prevented it from being opened.
 
-    Findings are grouped by variable, most severe first; `dropped` counts by code those left out because there are too
-    many of the kind, `suppressed` those that each suppression of the configuration has hidden, by its place there;
-    `reached` are the suppressions that were meant for this source and a rule that `ran`. `skipped` tells which rules
-    were not, and why; `pictures` are aggregations' partition matrices as SVG, by path; `tables` the versions that were
-    used.
+    Findings are grouped by variable, most severe first. `dropped` counts by code the findings beyond the limit for one
+    rule, `suppressed` those that each suppression of the configuration hid, by its index. `reached` are the
+    suppressions that apply to this source and to a rule that `ran`, `skipped` the other rules with the reason.
+    `pictures` are the partition matrices of aggregations as SVG, by path, `tables` the versions that were used.
     """
 
     source: str
@@ -64,7 +63,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it was checked and there is no error."""
+        """Whether the source was checked without an error."""
         return self.failure is None and not any(f.severity == "error" for f in self.findings)
 
     @property
@@ -74,7 +73,7 @@ class Outcome:
 
     @property
     def counts(self) -> Mapping[Severity, int]:
-        """How many findings there are of each severity; those left out are not among them."""
+        """The number of findings of each severity, without those left out."""
         found = Counter(f.severity for f in self.findings)
         return {severity: found[severity] for severity in ORDER}
 

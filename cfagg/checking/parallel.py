@@ -1,6 +1,6 @@
-"""Checking many sources, several at a time in processes of their own; the order is kept.
+"""Checking many sources in their order, several at a time in separate processes.
 
-Results are handed on as they come and never gathered, so that memory does not grow with the number of sources.
+Results are passed on as they arrive and never collected, so that memory does not grow with the number of sources.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from cfagg.runtime.budget import processors
 
 __all__ = ["Job", "check_many", "processes"]
 
-#: Seconds of work that make a process worth its start: a second one begins with twice as much left.
+#: Seconds of work that justify starting a process; a second one starts if twice as much is left.
 _WORTH = 0.5
 
-#: A first source that takes longer, in seconds, is slow itself: loading the rules takes less.
+#: A first source that takes more seconds is slow itself, since loading the rules takes less.
 _SLOW = 2.0
 
-#: So many results of each process may wait for their turn.
+#: Number of results of each process that may wait for their turn.
 _AHEAD = 4
 
 
 class Job(NamedTuple):
-    """One source and how it is checked."""
+    """One source and the options of its check."""
 
     source: Any
     options: Options
@@ -42,7 +42,7 @@ class Job(NamedTuple):
 
 
 def processes(wanted: int | None = None) -> int:
-    """Return how many processes are used at most: as many as wanted, else one for each processor."""
+    """Return the largest number of processes: the number wanted, or one per processor."""
     return processors() if wanted is None else max(1, wanted)
 
 
@@ -51,9 +51,9 @@ def check_many(
 ) -> Iterator[SourceReport]:
     """Check sources one after another, or several at a time, and yield the results in their order.
 
-    `fork` starts processes as copies of this one, where the system can: that is fast, and only safe while this process
-    has no other threads, no files open and no connections. `patient` checks the first ones in this process, and starts
-    as many others as those that are left, of `count` where that is known, are worth.
+    `fork` starts processes as copies of this one if the system supports it. That is fast, but only safe while this
+    process has no other threads, no open files and no connections. `patient` checks the first sources in this process
+    and then starts as many others as the remaining sources justify, out of `count` if that is known.
     """
     waiting = (Job(*job) for job in jobs_of)
     jobs = jobs if count is None else min(jobs, count)
@@ -74,8 +74,8 @@ def check_many(
 
 
 def _worth(spent: Sequence[float], left: int) -> int:
-    """Return how many processes the sources that are left are worth, from the seconds that each took so far."""
-    # The first one loads the rules as well, which tells nothing of the others.
+    """Return the number of processes that the remaining sources justify, given the seconds that each took so far."""
+    # The first one also loads the rules, so its time does not predict that of the others.
     known = spent[1:] if spent[0] < _SLOW else spent
     return int(sum(known) / len(known) * left / _WORTH) if known else 1
 
@@ -99,20 +99,20 @@ def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[
             pool.shutdown(wait=True, cancel_futures=True)
         if not sent:
             return
-        # A library crashed on one of those under way: one by one, so that the others are not blamed.  Copies of this
-        # process are made only once: what the broken pool leaves behind may be in their way.
+        # A library crashed on one of the running sources. They are checked one by one, so that the others are not
+        # blamed. Only the first pool forks, since remains of a broken pool may interfere.
         fork = False
         for job, _ in sent:
             yield _alone(job)
 
 
 def _submitted(pool: Any, job: Job) -> Any:
-    """Return what a job will come to, `None` where the processes are gone."""
+    """Return the future of a job, or `None` if the processes have ended."""
     from concurrent.futures import Future
     from concurrent.futures.process import BrokenProcessPool
 
     if not isinstance(job.source, str | os.PathLike):
-        # What is in memory is checked here: it would have to be copied, and not everything can be.
+        # Objects in memory are checked here, since they would have to be copied, which is not always possible.
         done: Future[SourceReport] = Future()
         done.set_result(_in_process(job))
         return done
@@ -123,7 +123,7 @@ def _submitted(pool: Any, job: Job) -> Any:
 
 
 def _result(future: Any) -> SourceReport | None:
-    """Return what a job has come to, `None` where its process is gone."""
+    """Return the result of a job, or `None` if its process has ended."""
     from concurrent.futures.process import BrokenProcessPool
 
     try:
@@ -145,7 +145,7 @@ def _pool(jobs: int, *, fork: bool) -> Any:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # Threads of NumPy's linear algebra end before a copy is made and begin again; others would be missing in it.
+    # Threads of NumPy's linear algebra end before a fork and start again; others would be missing in the copy.
     copies = fork and sys.platform.startswith("linux") and threading.active_count() == 1
     method = "fork" if copies else "spawn"
     if copies:
@@ -161,7 +161,7 @@ def _warm_up() -> None:
 
 
 def _begin() -> None:
-    """Prepare a process: an interrupt ends it without a word, and bars are drawn by the one that started it."""
+    """Prepare a process: an interrupt ends it silently, and the parent draws the progress bars."""
     import signal
 
     from cfagg.runtime import progress

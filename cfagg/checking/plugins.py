@@ -1,4 +1,4 @@
-"""Rules that other packages bring, under the entry point group ``cfagg.rules``.
+"""Rules that other packages provide under the entry point group ``cfagg.rules``.
 
 In the ``pyproject.toml`` of such a package::
 
@@ -6,7 +6,7 @@ In the ``pyproject.toml`` of such a package::
     acdd = "acdd_rules:rules"
 
 The object is a function without arguments that returns `Rule` objects, or a module with a list ``RULES`` of them.  A
-package that fails is reported as a finding ``INT002`` of every dataset, and the other rules go on.
+package that fails is reported as a finding ``INT002`` of every dataset, and the other rules still run.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _CODE = re.compile(r"[A-Z][A-Z0-9]{1,11}[0-9]{3}")
 
 
 class PluginRules(NamedTuple):
-    """The rules of other packages by their codes, and what is wrong with packages or rules that are left out."""
+    """The rules of other packages by their codes, and the errors of packages or rules that are left out."""
 
     rules: dict[str, Rule]
     problems: tuple[str, ...]
 
 
 def from_packages(known: Collection[str]) -> PluginRules:
-    """Return the rules of all installed packages; `known` codes are taken."""
+    """Return the rules of all installed packages, which must not use `known` codes."""
     return collected(loaders(GROUP), known)
 
 
 def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> PluginRules:
-    """Return the rules of entry points, each a name and what loads its object; `known` codes are taken."""
+    """Return the rules of entry points, given as names and loaders, which must not use `known` codes."""
     rules: dict[str, Rule] = {}
     problems = []
     for name, load in entries:
@@ -66,7 +66,7 @@ def _rules(given: Any) -> Iterator[Any]:
 
 
 def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | None:
-    """Return what is wrong with a rule."""
+    """Return the error in a rule, or `None`."""
     if not isinstance(one, Rule):
         return f"{type(one).__name__} where a Rule is expected"
     if _CODE.fullmatch(str(one.code)) is None or one.code.startswith("INT"):

@@ -1,4 +1,4 @@
-"""All rules: those of the tables, of jobs, and of other packages."""
+"""All rules: those in the tables, of jobs, and of other packages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cfagg.findings.versions import DRAFT, Version
 
 __all__ = ["about", "jobs", "plugins", "registered"]
 
-#: The rules of jobs, loaded by name as those of other packages are: to read entry points takes as long as a check.
+#: The rules of jobs, loaded by name like those of other packages, since reading entry points takes as long as a check.
 _JOBS = ("accumulation", "observations")
 
 
 @lru_cache(maxsize=1)
 def plugins() -> PluginRules:
-    """Return the rules of other packages, and what is wrong with them."""
+    """Return the rules of other packages, and the errors in them."""
     return from_packages({*about(), *jobs().rules})
 
 
@@ -53,7 +53,7 @@ def registered() -> Mapping[str, Rule]:
 def about() -> Mapping[str, Rule]:
     """Return the rules of documents from ``tables/rules.csv``, without functions; nothing else is imported."""
     found = {}
-    # A plain file beside this module: importlib.resources would take longer to import than the table to read.
+    # The table is opened as a plain file, since importing importlib.resources takes longer than reading the table.
     text = Path(__file__).with_name("tables").joinpath("rules.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
         major, _, minor = row["since"].partition(".")

@@ -1,4 +1,4 @@
-"""What a check of one or several sources found."""
+"""The results of checks of one or several sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Report", "SourceReport"]
 
 
 class SourceReport(Outcome):
-    """What the check of one source found: an `Outcome` that notebooks show as a page."""
+    """The result of checking one source: an `Outcome` that notebooks show as a page."""
 
     __slots__ = ()
 
@@ -30,9 +30,9 @@ class SourceReport(Outcome):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Sequence[SourceReport]):
-    """What `cfagg.check` returns: one `SourceReport` for each source.
+    """The result of `cfagg.check`: one `SourceReport` for each source.
 
-    Printed it is the text of ``cfagg check``; a notebook shows the page of ``--format html``.
+    It prints as the text of ``cfagg check``; a notebook shows the page of ``--format html``.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ class Report(Sequence[SourceReport]):
 
     @property
     def cf_version(self) -> str | None:
-        """The version of CF, where there is one source or all have the same."""
+        """The version of CF, if it is the same for all sources."""
         found = {s.cf_version for s in self.sources}
         return found.pop() if len(found) == 1 else None
 
     @property
     def skipped(self) -> Mapping[str, str]:
-        """Rules that were not run on some source, by code, and why."""
+        """Rules that were not run on some source, by code, with the reason."""
         return {code: why for s in self.sources for code, why in s.skipped.items()}
 
     @property
@@ -92,7 +92,7 @@ class Report(Sequence[SourceReport]):
 
     @property
     def statistics(self) -> Mapping[str, int]:
-        """How many findings there are of each rule, the most first."""
+        """The number of findings of each rule, the most frequent first."""
         found = Counter(f.code for f in self.findings)
         for source in self.sources:
             found.update(source.dropped)
@@ -103,7 +103,7 @@ class Report(Sequence[SourceReport]):
         return [s.as_dict() for s in self.sources]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all that is known as plain objects."""
+        """Return the whole report as plain objects."""
         return {
             "ok": self.ok,
             "sources": [

@@ -55,7 +55,7 @@ def check_one(
 def check_or_report(
     source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
 ) -> SourceReport:
-    """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""
+    """Check one source; a failure to open or check it becomes a finding ``INT003``."""
     try:
         return check_one(source, options, suppressions, drawn=drawn)
     except CfaggError as error:
@@ -76,7 +76,7 @@ def could_not(source: Any, why: str) -> SourceReport:
 
 
 def named(source: Any) -> str:
-    """Return what a source is called."""
+    """Return the name of a source."""
     if isinstance(source, str | os.PathLike):
         return redacted(os.fsdecode(source))
     if isinstance(source, StandardInput):
@@ -84,7 +84,7 @@ def named(source: Any) -> str:
     return f"{type(source).__name__} object"
 
 
-#: Pictures of one dataset at most: a page with hundreds helps nobody.
+#: Largest number of pictures of one dataset, since a page with hundreds is of no use.
 MOST = 20
 
 

@@ -1,7 +1,7 @@
-"""Which dimensions the coordinates of a variable may have, beside the variable's own.
+"""Dimensions that coordinates of a variable may have in addition to those of the variable.
 
-Compression by gathering (CF section 8.2) and ragged arrays (sections 9.3.3, 9.3.4) put one dimension in the place of
-others; a domain variable (section 5.8) names the dimensions that it has.
+Compression by gathering (CF section 8.2) and ragged arrays (sections 9.3.3, 9.3.4) replace several dimensions by one; a
+domain variable (section 5.8) lists its dimensions in an attribute.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
 
-#: As many dimensions are followed for one variable; no real dataset has a fraction of them.
+#: Largest number of dimensions followed for one variable, far more than real datasets have.
 _MOST = 1000
 
 
 @once
 def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
-    """Return for each dimension that stands for others those others, one step far."""
+    """Return for each dimension that replaces others the dimensions that it directly replaces."""
     found: dict[Dimension, list[Dimension]] = {}
     for v in c.with_attribute("compress", "sample_dimension", "instance_dimension"):
         if len(v.dimensions) != 1:
@@ -36,7 +36,7 @@ def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
 
 
 def own_span(c: Context, variable: Variable) -> tuple[Dimension, ...]:
-    """Return the dimensions of a variable; of a domain variable those that it names and that exist."""
+    """Return the dimensions of a variable; for a domain variable, the existing ones that it names."""
     if "dimensions" in variable.attributes and variable in c.roles.domains:
         named = (c.resolver.dimension(n, variable.group) for n in variable.words("dimensions"))
         return tuple(d for d in named if d is not None)
@@ -61,9 +61,9 @@ def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
 
 @once
 def span_is_known(c: Context) -> bool:
-    """Whether all lists, counts and indices of gathering and ragged arrays are as they should be.
+    """Whether all lists, counts and indices of gathering and ragged arrays are valid.
 
-    Where one is not, that is a finding of its own, and what coordinates may span cannot be told.
+    An invalid one is a separate finding, and the dimensions that coordinates may span are unknown.
     """
     return all(
         _is_sound(c, v, attribute)
@@ -73,7 +73,7 @@ def span_is_known(c: Context) -> bool:
 
 
 def _is_sound(c: Context, v: Variable, attribute: str) -> bool:
-    """Whether a variable has one dimension, and the attribute names dimensions that are there and others."""
+    """Whether a variable has one dimension, and the attribute names other existing dimensions."""
     if len(v.dimensions) != 1:
         return False
     named = [c.resolver.dimension(name, v.group) for name in v.words(attribute)]

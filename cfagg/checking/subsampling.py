@@ -1,4 +1,4 @@
-"""Coordinates stored as tie points, and how they are to be interpolated: CF section 8.3 and appendix J."""
+"""Coordinates stored as tie points and their interpolation: CF section 8.3 and appendix J."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """An interpolation method of appendix J: dimensions that it interpolates, terms that it knows and needs."""
+    """An interpolation method of appendix J: the dimensions that it interpolates, its terms and the required ones."""
 
     dimensions: int
     terms: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ class Method(NamedTuple):
 
 _FLAGS = frozenset({"interpolation_subarea_flags"})
 
-#: By the value of ``interpolation_name``.
+#: Methods by the value of ``interpolation_name``.
 METHODS = {
     "linear": Method(1),
     "bi_linear": Method(2),
@@ -38,7 +38,7 @@ METHODS = {
 
 
 class MappedDimension(NamedTuple):
-    """One interpolated dimension in a ``tie_point_mapping``: four names, and what each means, `None` for nothing."""
+    """One interpolated dimension in a ``tie_point_mapping``: four names and the object of each, `None` if absent."""
 
     interpolated: str
     indices: str
@@ -51,7 +51,7 @@ class MappedDimension(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Tie point variables that a data variable (`parent`, of dimensions `span`) has interpolated by one variable."""
+    """Tie point variables of a data variable (`parent`, with dimensions `span`) and their interpolation variable."""
 
     parent: Variable
     span: tuple[Dimension, ...]
@@ -61,7 +61,7 @@ class Use(NamedTuple):
 
 @once
 def uses(c: Context) -> list[Use]:
-    """Return what ``coordinate_interpolation`` attributes put together, where the variables are there."""
+    """Return the uses in ``coordinate_interpolation`` attributes whose variables exist."""
     found = []
     for v in c.with_attribute("coordinate_interpolation"):
         for names, interpolation in interpolations(v.text("coordinate_interpolation") or "") or ():
@@ -85,7 +85,7 @@ def interpolation_variables(c: Context) -> list[Variable]:
 
 @once
 def mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
-    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed."""
+    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, or `None` if it is malformed."""
     parsed = pairs(v.text("tie_point_mapping") or "")
     if not parsed or any(not 2 <= len(names) <= 3 for _, names in parsed):
         return None
@@ -109,7 +109,7 @@ def mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
 
 @once
 def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
-    """Return by interpolation variable the dimensions of the variables that use it."""
+    """Return the dimensions of the variables that use each interpolation variable."""
     found: dict[int, set[frozenset[Dimension]]] = {}
     for use in uses(c):
         found.setdefault(id(use.interpolation), set()).add(frozenset(use.span))
@@ -117,7 +117,7 @@ def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
 
 
 def unsound(c: Context, v: Variable, parts: list[MappedDimension]) -> Iterator[str]:
-    """Yield what is wrong with the parts of the ``tie_point_mapping`` of an interpolation variable."""
+    """Yield the errors in parts of the ``tie_point_mapping`` of an interpolation variable."""
     parents = _parents(c).get(id(v), set())
     seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
     for part in parts:
@@ -138,6 +138,6 @@ def unsound(c: Context, v: Variable, parts: list[MappedDimension]) -> Iterator[s
 
 @once
 def sound(c: Context, v: Variable) -> list[MappedDimension] | None:
-    """Return the parts of a ``tie_point_mapping`` if nothing is wrong with them, `None` if there is."""
+    """Return the parts of a ``tie_point_mapping``, or `None` if there is an error in them."""
     parts = mapping(c, v)
     return parts if parts is not None and next(unsound(c, v, parts), None) is None else None

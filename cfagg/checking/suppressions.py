@@ -1,4 +1,4 @@
-"""Findings that a user has decided to live with: by rule, by file and by variable."""
+"""Suppressions: findings that a user accepts, by rule, file and variable."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Suppression", "suppressed"]
 
 
 class Suppression(NamedTuple):
-    """Findings that are not to be reported: codes or their beginnings, in files and variables of these patterns.
+    """Findings to hide: codes or prefixes of codes, in files and variables that match patterns.
 
-    ``*`` stands for anything; no pattern means all. Patterns of files without a slash are compared with the last part
-    of the path, others with the path below `base`, the directory of the configuration, or the whole of it.
+    ``*`` matches anything, and no pattern means all. File patterns without a slash are compared with the last part of
+    the path, others with the whole path or the part below `base`, the directory of the configuration.
     """
 
     codes: tuple[str, ...]
@@ -26,7 +26,7 @@ class Suppression(NamedTuple):
     base: str = ""
 
     def meant_for(self, source: str) -> bool:
-        """Whether it is about this source."""
+        """Whether the suppression applies to this source."""
         if not self.files:
             return True
         if "://" in source:
@@ -41,7 +41,7 @@ class Suppression(NamedTuple):
         )
 
     def hides(self, finding: Finding) -> bool:
-        """Whether it is about this finding, of a source that it is meant for."""
+        """Whether the suppression hides this finding, in a source that it applies to."""
         if not finding.code.startswith(self.codes):
             return False
         return not self.variables or any(fnmatchcase(finding.variable or "", p) for p in self.variables)
@@ -58,7 +58,7 @@ class Suppression(NamedTuple):
 def suppressed(
     source: str, findings: Iterable[Finding], ran: Sequence[str], suppressions: Sequence[Suppression]
 ) -> tuple[list[Finding], dict[int, int], tuple[int, ...]]:
-    """Return the findings that remain, how many each suppression hid, and which ones could have hidden some.
+    """Return the findings that remain, how many each suppression hid, and those that could have hidden some.
 
     Findings about the check itself (``INT``) are never hidden.
     """

@@ -21,10 +21,10 @@ __all__ = ["EXPLICIT", "TIME_NAMES", "Time", "calendar_of", "edits", "explicit",
 #: Standard names of instants.
 TIME_NAMES = frozenset({"time", "forecast_reference_time", "reference_epoch"})
 
-#: Attributes that define a calendar by its months.
+#: Attributes that define a calendar by the lengths of its months.
 EXPLICIT = ("month_lengths", "leap_year", "leap_month")
 
-#: Units of time that UDUNITS knows by their own names, in the singular.
+#: Units of time with separate names in UDUNITS, in the singular.
 _NAMES = {
     "second", "sec", "min", "minute", "hour", "day", "week", "fortnight", "month", "year", "tropical_year",
     "common_year", "leap_year", "Julian_year", "Gregorian_year", "sidereal_day", "sidereal_hour", "sidereal_minute",
@@ -41,8 +41,8 @@ _SHORT = ("da", "h", "k", "M", "G", "T", "P", "E", "Z", "Y", "d", "c", "m", "u",
 class Time(NamedTuple):
     """A variable of time coordinates with its units ``unit word text``, such as ``days since 2000-01-01``.
 
-    `datetime` is what the text says, `None` if it does not begin with a number. `calendar` is the name used here,
-    `None` for a calendar that CF does not list and for one that is defined by its months.
+    `datetime` is the parsed text, or `None` if it does not begin with a number. `calendar` is the name used here, or
+    `None` for a calendar that CF does not list or that is defined by its months.
     """
 
     variable: Variable
@@ -67,16 +67,16 @@ def calendar_of(v: Variable) -> str | None:
 
 
 def _named(v: Variable) -> bool:
-    """Whether the axis or the standard name says that these are times."""
+    """Whether the axis or the standard name marks a variable as times."""
     return (v.text("standard_name") or "").strip() in TIME_NAMES or (v.text("axis") or "").strip().upper() == "T"
 
 
 @once
 def time_like(c: Context) -> set[Variable]:
-    """Return all variables of which anything says that they hold time coordinates, whatever their units are.
+    """Return all variables with any sign of being time coordinates, whatever their units.
 
-    Those are coordinates with units of a reference time, an axis T or a standard name of instants, and others that have
-    both such units and one of these signs.
+    These are coordinates with units of a reference time, an axis T or a standard name of instants, and other variables
+    with such units and one of the other signs.
     """
     found = set()
     coordinates = c.roles.coordinates
@@ -85,7 +85,7 @@ def time_like(c: Context) -> set[Variable]:
             continue
         reference = split_reference(v.text("units") or "") is not None
         if v in coordinates:
-            # A coordinate in days, with a calendar and without a name, is a time whose units are incomplete.
+            # A coordinate in days, with a calendar but no standard name, is a time with incomplete units.
             nameless = "calendar" in v.attributes and "standard_name" not in v.attributes
             if reference or _named(v) or (nameless and is_time(v.text("units") or "")):
                 found.add(v)
@@ -135,13 +135,13 @@ def _base(name: str) -> str | None:
 
 
 def edits(c: Context, v: Variable, attribute: str, value: str) -> tuple[Edit, ...]:
-    """Return the edits that change an attribute of a time, also where its bounds variable repeats it."""
+    """Return the edits that change an attribute of a time and of bounds variables that repeat it."""
     same = [b for b in c.targets(v, "bounds", "climatology") if b.text(attribute) == v.text(attribute)]
     return tuple(Edit(x.path, attribute, value) for x in (v, *same))
 
 
 def extent(v: Variable) -> tuple[float, float] | None:
-    """Return the least and the greatest value, unpacked, of those that are not missing; `None` if there are none."""
+    """Return the smallest and largest unpacked value that is not missing, or `None` if there are none."""
     from cfagg.checking.missing import missing_mask, unpacked
 
     if not v.is_numeric or v.dialect is not None:

@@ -53,7 +53,7 @@ class StoredArray(ZarrArray):
 
     @property
     def unit_decoder(self) -> Decoder | None:
-        """The decoder of units in C order; `None` where zarr-python must decode."""
+        """The decoder of units in C order, or `None` if zarr-python must decode."""
         return None if self.decoder is None or self.decoder.order is not None else self.decoder
 
     @property
@@ -74,7 +74,7 @@ class StoredArray(ZarrArray):
 
 
 def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
-    """Return a JSON object of the store and its text, `None` where there is none."""
+    """Return a JSON object of the store and its text, or `None` if there is none."""
     text = source.read(key)
     if text is None:
         return None
@@ -125,7 +125,7 @@ class StoredObject:
     #: Bytes of a decoded unit; the last one may have fewer.
     unit: int
     total: int
-    #: Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
+    #: Where each unit is stored; starts of -1 where it is absent, or `None` if the object is.
     starts: Offsets | None
     stops: Offsets | None
     #: Returns the unit, given its stored bytes and its decoded size.

@@ -246,7 +246,7 @@ def write_record(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """Return what `write_record` wrote; `None` where there is nothing, or something else."""
+    """Return what `write_record` wrote, or `None` if there is nothing, or something else."""
     try:
         found = json.loads(read_own(path))
         record = found["record"]

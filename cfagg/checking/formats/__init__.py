@@ -1,4 +1,4 @@
-"""Output formats of reports: each turns results, as they come, into text, part by part."""
+"""Output formats of reports: each turns a stream of results into text, piece by piece."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cfagg.findings.finding import Finding
 
 __all__ = ["FORMATS", "Once", "Style", "Totals", "most_first", "not_listed", "render"]
 
-#: Rules that whole archives do not follow, and that tell readers nothing new from file to file.
+#: Rules that whole archives may break, so that repeating the finding for each file adds no information.
 _ONCE = frozenset({"CEL006"})
 
-#: Reasons why rules were not run that are counted: some name the dataset.
+#: Largest number of reasons why rules were not run that are counted, since some name the dataset.
 _REASONS = 500
 
 #: Name -> module with ``render(results, style)``.
@@ -41,7 +41,7 @@ class Style(NamedTuple):
 
 
 class Totals:
-    """What is said about all sources together; it does not grow with their number."""
+    """Totals of all sources; their size does not grow with the number of sources."""
 
     def __init__(self) -> None:
         self.sources = self.failed = self.suppressed = 0
@@ -67,16 +67,16 @@ class Totals:
 
 
 def most_first(codes: Counter[str]) -> list[tuple[str, int]]:
-    """Return codes with their numbers, the most first."""
+    """Return codes with their counts, the most frequent first."""
     return sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 class Once:
-    """Decides which findings readers are shown: those of some rules only once a run, unless they are errors."""
+    """A filter of the findings to show: those of some rules only once per run, unless they are errors."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
-        #: By code, how many findings were not shown.
+        #: The number of findings not shown, by code.
         self.left_out: Counter[str] = Counter()
 
     def shows(self, finding: Finding) -> bool:
@@ -90,19 +90,19 @@ class Once:
         return True
 
     def rest(self) -> Iterator[tuple[str, str]]:
-        """Yield the code of each rule of which findings were not shown, and what to say of them."""
+        """Yield the code of each rule with findings that were not shown, and a sentence about them."""
         for code, number in self.left_out.items():
             yield code, f"shown once per run: {number:,} more like it; --statistics and --format json count all"
 
 
 def not_listed(result: Outcome) -> Iterator[tuple[str, str]]:
-    """Yield the code of each rule with more findings than are listed, and a sentence that says so."""
+    """Yield the code of each rule with more findings than are listed, and a sentence about them."""
     for code, number in result.dropped.items():
         yield code, f"{number:,} more are not shown; --statistics counts them"
 
 
 def render(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
-    """Yield the text of a check in one of `FORMATS` as it comes; results are taken one by one and not kept."""
+    """Yield the text of a check in one of `FORMATS` piece by piece; results are consumed one by one and not kept."""
     if format not in FORMATS:
         raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
     yield from import_module(FORMATS[format]).render(results, style)

@@ -15,7 +15,7 @@ __all__ = ["render"]
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield a list with the members ``source``, ``cf_version`` and ``findings`` of each source.
 
-    With statistics instead: a list with ``code``, ``severity``, ``count`` and ``summary`` of each rule that was broken.
+    With statistics, it is a list with ``code``, ``severity``, ``count`` and ``summary`` of each broken rule.
     """
     if style.statistics:
         yield from _statistics(results)

@@ -17,7 +17,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
-    """Yield one line for each finding, and one for each rule of which there are more."""
+    """Yield one line for each finding, and one for each rule with more findings than are listed."""
     del style
     once = Once()
     for result in results:
@@ -33,11 +33,11 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    r"""Return a message with what would end it escaped."""
+    r"""Return a message with the characters that would end it escaped."""
     parts = (printable(line) for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     return "%0A".join(part.replace("%", "%25") for part in parts)
 
 
 def _property(text: str) -> str:
-    """Return the value of a property with what would end it escaped."""
+    """Return the value of a property with the characters that would end it escaped."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""A check as one self-contained page, without network or other files, that can be searched and filtered.
+"""A check as one self-contained page, without network access or other files, that can be searched and filtered.
 
 Everything that comes from a dataset is escaped.  The page's own policy lets it run its one script and nothing else.
 """
@@ -26,14 +26,14 @@ from cfagg.findings.rule import Rule
 
 __all__ = ["render", "summary"]
 
-#: Sections above this size wait on disk until the page's head is known.
+#: Sections larger than this in total are buffered on disk until the head of the page is known.
 _IN_MEMORY = 1 << 24
 
-#: Findings that a notebook shows, and so many of them unfolded.
+#: Number of findings that a notebook shows, and number of these that are unfolded.
 _IN_NOTEBOOK = 200
 _UNFOLDED = 30
 
-#: Sources without findings that a notebook shows.
+#: Number of sources without findings that a notebook shows.
 _SOURCES = 10
 
 
@@ -67,7 +67,7 @@ def summary(results: Sequence[Outcome]) -> str:
     shown = 0
     sections: list[str] = []
     for result in results:
-        # Of many sources only those with findings are shown.
+        # If there are many sources, only those with findings are shown.
         if shown < _IN_NOTEBOOK and (result.findings or len(results) <= _SOURCES):
             sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=totals.severities.total() > _UNFOLDED)
             shown += len(result.findings)

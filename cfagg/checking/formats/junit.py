@@ -17,7 +17,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the suites.
 
     Errors are failures; with ``strict`` warnings are too, else they are in the output of their case, which passes.
-    What could not be checked is an error in the sense of JUnit.
+    A source that could not be checked is an error in the sense of JUnit.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
     for number, result in enumerate(results):
@@ -77,7 +77,7 @@ def _lines(found: Iterable[Finding]) -> str:
 
 
 def _text(text: str) -> str:
-    r"""Return text for XML; what XML 1.0 cannot hold is written as Python escapes."""
+    r"""Return text for XML, with characters that XML 1.0 does not allow as Python escapes."""
     legal = "".join(c if _legal(c) else c.encode("unicode_escape").decode("ascii") for c in text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

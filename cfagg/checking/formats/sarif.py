@@ -1,4 +1,4 @@
-"""A check in SARIF 2.1.0, the form that code scanners exchange.
+"""A check in SARIF 2.1.0, the exchange format of code scanners.
 
 Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 """
@@ -26,7 +26,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
-    """Yield one run: a result for each finding, a notification for what is no result, and the rules used."""
+    """Yield one run: a result for each finding, notifications for everything else, and the rules used."""
     del style
     known = registered()
     used: dict[str, int] = {}
@@ -47,7 +47,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
                 before = ",\n"
     invocation = {"executionSuccessful": successful, "toolExecutionNotifications": notes}
     yield '\n],\n"invocations": [' + json.dumps(invocation, indent=1) + "]"
-    # Results come first, since only then it is known which rules they need.
+    # Results come first, since they determine the rules to list.
     driver = {
         "name": "cfagg",
         "version": __version__,
@@ -58,7 +58,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 
 
 def _is_of_run(finding: Finding) -> bool:
-    """Tell whether a finding is about the check, not about the dataset."""
+    """Return whether a finding is about the check, not about the dataset."""
     return finding.code.startswith("INT")
 
 
@@ -106,7 +106,7 @@ def _location(result: Outcome, finding: Finding) -> dict[str, Any]:
 
 
 def _note(result: Outcome, code: str, level: str, text: str) -> dict[str, Any]:
-    # What is told of a rule goes with it, and what is told of the check is a kind of notification.
+    # Findings about a rule are attached to it, and those about the check are a kind of notification.
     return {
         "level": level,
         "descriptor" if code.startswith("INT") else "associatedRule": {"id": code},

@@ -18,7 +18,7 @@ __all__ = ["render"]
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36", "ok": "32", "name": "1", "quiet": "2"}
 
-#: What stands before the message of a finding.
+#: Width of the columns that precede the message of a finding.
 _INDENT = 4
 
 
@@ -29,7 +29,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     for result in results:
         totals.add(result)
         for finding in result.findings:
-            # Of a rule whose findings differ, the most severe counts.
+            # If the findings of a rule differ in severity, the most severe counts.
             known = severest.get(finding.code, finding.severity)
             severest[finding.code] = min(known, finding.severity, key=ORDER.index)
         if not style.statistics or result.failure is not None:

@@ -42,7 +42,7 @@ def actual_range_has_the_type_of_the_data(c: Context, v: Variable) -> Iterator[s
 
 
 class _Extremes(NamedTuple):
-    """The smallest and largest value that is not missing, as stored; `None` where all are missing."""
+    """The smallest and largest stored value that is not missing; `None` if all are missing."""
 
     low: Any
     high: Any
@@ -52,7 +52,7 @@ class _Extremes(NamedTuple):
 def _extremes(c: Context) -> dict[int, _Extremes | None]:
     """Return the extremes of each variable that has ``actual_range``, by its identity.
 
-    There is nothing for variables without values and those whose values stand elsewhere.
+    Variables without values, and those whose values are stored elsewhere, have no entry.
     """
     found: dict[int, _Extremes | None] = {}
     for v in c.with_attribute("actual_range"):
@@ -71,19 +71,19 @@ def _extremes(c: Context) -> dict[int, _Extremes | None]:
 
 
 def _comparable(v: Variable) -> npt.NDArray[Any] | None:
-    """Return ``actual_range`` if it is clear which values it is to be compared with."""
+    """Return ``actual_range`` if it is clear which values to compare it with."""
     given = v.numbers("actual_range")
     types = _packing_types(v)
     if given is None or given.dtype.kind not in "iuf" or not v.is_numeric or len(types) > 1:
         return None
-    # Integers beside real packing attributes may be meant for packed values: the rule about the type tells.
+    # Integers with real packing attributes may be meant as packed values, which the rule about the type reports.
     return None if given.dtype.kind in "iu" and any(t.kind == "f" for t in types) else unsigned(v, given)
 
 
 def _equal(v: Variable, given: Any, value: Any) -> bool:
     """Whether an end of ``actual_range`` is a value of the data.
 
-    How exactly packed values are unpacked is not said, so as many digits count as their type has.
+    CF does not specify the arithmetic of unpacking, so values are equal within the precision of their type.
     """
     if packing(v) is None:
         if v.kind == "float":
@@ -96,7 +96,7 @@ def _equal(v: Variable, given: Any, value: Any) -> bool:
 
 @rule("DAT005", each="actual_range")
 def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
-    """``actual_range`` holds the smallest and the largest value of the unpacked data."""
+    """``actual_range`` gives the smallest and the largest value of the unpacked data."""
     given = _comparable(v)
     if given is None:
         return
@@ -109,7 +109,7 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
         return
     ends = _extremes(c).get(id(v)) if c.options.data else None
     if ends is None or _invalid(v, given):
-        return  # values beyond the valid range count as missing, of which DAT007 tells
+        return  # values beyond the valid range count as missing, which DAT007 reports
     least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
     shown = unpacked(v, np.array([ends.low, ends.high]))
     real = shown.dtype.type
@@ -120,7 +120,7 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
 
 @rule("DAT006", each="actual_range", needs="data")
 def actual_range_is_of_something(c: Context, v: Variable) -> Iterator[str]:
-    """There is no ``actual_range`` where all values are missing."""
+    """There is no ``actual_range`` if all values are missing."""
     given = _comparable(v)
     beyond = given is not None and given.size == 2 and _invalid(v, given)
     if _extremes(c).get(id(v), ...) is None and not beyond:
@@ -129,7 +129,7 @@ def actual_range_is_of_something(c: Context, v: Variable) -> Iterator[str]:
 
 @rule("DAT007", each="actual_range")
 def actual_range_is_valid(_: Context, v: Variable) -> Iterator[str]:
-    """``actual_range`` lies within the valid range."""
+    """``actual_range`` is within the valid range."""
     given = _comparable(v)
     told = _invalid(v, given) if given is not None and given.size == 2 else ""
     if told:
@@ -137,7 +137,7 @@ def actual_range_is_valid(_: Context, v: Variable) -> Iterator[str]:
 
 
 def _invalid(v: Variable, given: npt.NDArray[Any]) -> str:
-    """Return which end of an actual range is not valid, empty if both are."""
+    """Return which end of an actual range is not valid, or an empty string if both are."""
     ends = valid_limits(v)
     low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
     room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))

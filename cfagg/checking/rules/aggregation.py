@@ -22,16 +22,16 @@ from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
-#: Features that belong together.
+#: Sets of features that belong together.
 _FULL, _UNIQUE = {"map", "uris", "identifiers"}, {"map", "unique_values"}
 
 #: Other names for features, in drafts and in CFA.
 _OLD = {"location", "file", "address", "format", "variable", "unique_value", "shape"}
 
-#: What a draft of CF-1.13 called some of them.
+#: Names of some features in a draft of CF-1.13.
 _DRAFT = {"location": "uris", "variable": "identifiers", "unique_value": "unique_values"}
 
-#: So many values are named in a message.
+#: Number of values that a message names.
 _NAMED = 3
 
 
@@ -43,7 +43,7 @@ def _described(c: Context) -> list[Instructions]:
 
 @rule("AGG001", each=_described)
 def dimensions_are_text(_: Context, i: Instructions) -> Iterator[Hit]:
-    """``aggregated_dimensions`` is one text, perhaps empty."""
+    """``aggregated_dimensions`` is one string, possibly empty."""
     v = i.variable
     if "aggregated_dimensions" not in v.attributes:
         message = (
@@ -63,7 +63,7 @@ def dimensions_exist(c: Context, i: Instructions) -> Iterator[Hit]:
         if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
             remedy = "names are separated by blanks" if "," in name else "define it, or correct the name"
             message = f"there is no dimension {name!r}; {remedy}"
-            # Elsewhere than in netCDF a dimension that no variable has cannot be there.
+            # Only netCDF has dimensions that no variable uses.
             yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
 
@@ -122,7 +122,7 @@ def uris_are_strings(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
 
 
 def _holds_strings(i: Instructions, v: Variable) -> bool:
-    """Return whether a uris variable holds strings, or characters with one dimension more for their number."""
+    """Return whether a uris variable holds strings, or characters with one more dimension for their number."""
     return v.kind == "string" or (v.kind == "char" and len(v.stored) == len(i.variable.dimensions) + 1)
 
 
@@ -138,7 +138,7 @@ def _rank(c: Context, feature: str) -> Iterator[Hit]:
     for i, v in naming(_described, feature)(c):
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
         if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
-            continue  # told of the dimensions, or by its type
+            continue  # reported by the rules on dimensions or types
         if found == wanted:
             continue
         message = (
@@ -149,7 +149,7 @@ def _rank(c: Context, feature: str) -> Iterator[Hit]:
 
 
 def _is_shared(c: Context, i: Instructions, v: Variable) -> bool:
-    """Return whether a variable has the right number of dimensions for another aggregation, and right sizes for this.
+    """Return whether a variable fits another aggregation in rank and this one in sizes other than 1.
 
     Example L.2 of the document shares uris of four dimensions, three of them of size 1, with an aggregation of one.
     """
@@ -211,7 +211,7 @@ def uris_are_uris(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
 
 
 def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit]:
-    """Yield the values of a variable in which the same is wrong; letters that URIs lack are a matter of opinion."""
+    """Yield hits for values with the same problem; characters that URIs do not allow are only warnings."""
     for problem, wrong in told.items():
         named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
         severity: Severity | None = "warning" if problem.startswith("holds") else None
@@ -278,7 +278,7 @@ def map_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> Iterat
     rows = zip(i.sizes.values, i.sizes.valid, i.variable.dimensions, names, strict=False)
     for d, (row, valid, dimension, name) in enumerate(rows):
         if c.resolver.dimension(name, i.variable.group) is None:
-            continue  # told of the dimension
+            continue  # reported by the rule on the dimension
         sizes = row[valid].tolist()
         total = sum(sizes)
         if total != dimension.size:

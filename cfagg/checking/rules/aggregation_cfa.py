@@ -85,7 +85,7 @@ def location_has_its_shape(_: Context, i: Instructions, v: Variable) -> Iterator
     if v.kind != "integer":
         yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
     elif not i.has_dimensions:
-        return  # told of the dimensions
+        return  # reported by the rule on dimensions
     elif not rows:
         values = None if i.sizes is None else i.sizes.values
         if prod(d.size for d in v.stored) != 1 or (values is not None and values.size == 1 and values.ravel()[0] != 1):
@@ -112,7 +112,7 @@ def location_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> I
 
 @rule("CFA016", each=naming(_described, "file"))
 def file_spans_the_fragments(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
-    """The file variable holds text, with a dimension for each aggregated dimension and perhaps one for versions."""
+    """The file variable holds text, with a dimension for each aggregated dimension and optionally one for versions."""
     if not v.is_text:
         yield Hit(v, None, "it does not hold text; expected names of files: change its type to string")
         return
@@ -140,7 +140,7 @@ shared(_like_file, CFA017="address", CFA018="format")
 
 @rule("CFA019", each=naming(_described, "file"))
 def files_are_uris_or_paths(c: Context, _: Instructions, v: Variable) -> Iterator[Hit]:
-    """With their substitutions made, names of files are URIs or relative paths."""
+    """After substitution, file names are URIs or relative paths."""
     if "substitutions" in v.attributes:
         words = v.words("substitutions")
         if not words or len(words) % 2 or not all(_BASE.fullmatch(w) for w in words[::2]):
@@ -156,7 +156,7 @@ def files_are_uris_or_paths(c: Context, _: Instructions, v: Variable) -> Iterato
         whole = substituted(text, changes)
         unknown = _USED.search(whole)
         problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
-        # A relative path is a path, not a URI: blanks and other letters are not matter.
+        # A relative path is a path, not a URI, so blanks and other characters are allowed.
         if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
             told.setdefault(problem, []).append(text)
     yield from wrong_values(v, told)
@@ -164,7 +164,7 @@ def files_are_uris_or_paths(c: Context, _: Instructions, v: Variable) -> Iterato
 
 @rule("CFA020", each=naming(_described, "address"))
 def fragments_have_addresses(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
-    """Every fragment that has a file has an address in it."""
+    """Every fragment with a file also has an address in it."""
     file = i.targets.get("file")
     if file is None or not file.is_text or values_of(c, v) is None:
         return

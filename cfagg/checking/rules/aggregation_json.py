@@ -19,14 +19,14 @@ from cfagg.model.dataset import Variable
 if TYPE_CHECKING:
     from cfagg.checking.described import Description
 
-#: Kinds of problems by the key path that they stand at; the first that matches counts.
+#: Kinds of problems by the key path at which they occur; the first match is used.
 _KINDS = (
     ("dimensions", re.compile(r"(nca|cfa)_dimensions")),
     ("shape", re.compile(r"Partitions\[\d+\]\.((data|subarray)\.shape|part)\b")),
     ("matrix", re.compile(r"location along|Partitions\Z|Partitions\[\d+\]\.(index|location)")),
 )
 
-#: So many problems of one variable are listed one by one.
+#: Number of problems of one variable that are listed individually.
 _TOLD = 20
 
 
@@ -115,12 +115,12 @@ def _problems(c: Context, dialect: str, kind: str) -> Iterator[Hit]:
 
 
 def _own(c: Context, dialect: str) -> Iterator[Hit]:
-    """Yield what is wrong with the sub-arrays in the dataset itself."""
+    """Yield the problems of sub-arrays in the dataset itself."""
     attribute = f"{dialect.lower()}_array"
     for d in _descriptions(c, dialect):
         if d.aggregation is None:
             continue
-        # What reads JSON is loaded only where there is some.
+        # The reader of JSON is loaded only if it is needed.
         from cfagg.checking.described import is_private
 
         partitions = d.aggregation.partitions

@@ -19,7 +19,7 @@ from cfagg.model.dataset import Variable
 
 @rule("ANO001", each=methods)
 def norm_is_an_ancillary_variable(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
-    """What follows anomaly_wrt is a variable of the dataset, and ancillary_variables names it."""
+    """The name after anomaly_wrt is a variable of the dataset, and ancillary_variables names it."""
     for entry in parsed.entries:
         if not entry.is_anomaly:
             continue
@@ -67,7 +67,7 @@ def anomaly_and_norm_have_one_standard_name(_: Context, a: Anomaly) -> Iterator[
 
 @rule("ANO004", each=anomalies)
 def norm_has_not_the_anomaly_axes(_: Context, a: Anomaly) -> Iterator[Hit]:
-    """The coordinates along which an anomaly was taken are not those of the norm, but for a selected climatology."""
+    """The coordinates along which an anomaly was taken are not those of the norm, except for a selected climatology."""
     if a.selecting:
         return
     shared = [x.name for x in a.axes if x.name in a.norm.dims or x in a.scalar_in_norm]
@@ -112,7 +112,7 @@ def _list(variables: list[Variable]) -> str:
 
 @rule("ANO006", each=anomalies)
 def norm_data_have_all_other_coordinates(c: Context, a: Anomaly) -> Iterator[Hit]:
-    """A norm that is data has all coordinates of the anomalies but those along which these were taken."""
+    """A norm that is data has all coordinates of the anomalies except those along which they were taken."""
     if a.case == 0 and not a.selecting and a.is_data and not unnamed(c, a):
         yield Hit(a.norm, None, f"the norm of {a.data.path!r} lacks its coordinates {_list(a.lacking)}; add them")
 
@@ -132,7 +132,7 @@ def norm_description_has_no_other_coordinates(c: Context, a: Anomaly) -> Iterato
 
 @rule("ANO008", each=anomalies)
 def norm_of_a_climatology_has_only_the_time(_: Context, a: Anomaly) -> Iterator[Hit]:
-    """A norm that selects times of a climatology has the time of the anomalies alone."""
+    """A norm that selects times of a climatology has only the time of the anomalies."""
     if a.case == 0 and a.selecting:
         yield Hit(a.norm, None, _not_alone(a))
 
@@ -164,7 +164,7 @@ def norm_has_cells_of_its_own(c: Context, a: Anomaly) -> Iterator[Hit]:
 
 
 def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
-    """Yield what section 7.5 asks of a coordinate of the norm, and the conformance document does not."""
+    """Yield violations of section 7.5 by a coordinate of the norm that the conformance document does not list."""
     if partner not in coordinates_of(c, a.data):
         message = (
             f"{partner.name!r}, over which the norm {a.norm.path!r} was taken, is not a coordinate of the anomalies; "
@@ -221,7 +221,7 @@ def norm_of_a_climatology_says_within_and_over(c: Context, a: Anomaly) -> Iterat
 
 
 def _selects(c: Context, a: Anomaly) -> bool:
-    """Whether it is known what times a norm selects from; if not, ANO013 reports it."""
+    """Whether the times that a norm selects from are known; if not, ANO013 reports it."""
     found = [_selected(c, s) for s in selectors(c, a.norm)]
     return bool(found) and None not in found
 
@@ -234,7 +234,7 @@ def _selected(c: Context, s: Variable) -> Variable | None:
 
 
 def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:
-    """Whether names are the dimension of the norm, the times it selects from, or time itself."""
+    """Whether the names are the dimension of the norm, the times that it selects from, or time itself."""
     selected = {word for s in selectors(c, a.norm) for word in s.words("select")}
     return all(n in a.norm.dims or n in selected or n == "time" for n in names)
 
@@ -280,7 +280,7 @@ def norm_of_a_climatology_selects_its_times(c: Context, a: Anomaly) -> Iterator[
 
 
 def _selector(c: Context, s: Variable) -> Iterator[Hit]:
-    """Yield what is wrong with a coordinate that selects times."""
+    """Yield the errors of a coordinate that selects times."""
     if s.kind != "integer":
         yield Hit(s, None, f"a coordinate with select is of type {s.dtype.name}; expected integers")
         return

@@ -16,12 +16,12 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
-#: Parameters that may hold several numbers, and how many.
+#: Parameters that may have several numbers, with their counts.
 _COUNTS = {"standard_parallel": (1, 2), "towgs84": (3, 6, 7)}
 
 
 def _number(v: Variable, name: str) -> float | None:
-    """Return a parameter that is one number."""
+    """Return a parameter that is one number, or `None`."""
     value = _numbers(v, name)
     return float(value[0]) if value is not None and value.size == 1 else None
 

@@ -1,4 +1,4 @@
-"""Where attributes may be used and what they hold: CF Appendix A, and section 8.1 for valid ranges."""
+"""Use and types of attributes: CF Appendix A, and section 8.1 for valid ranges."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cfagg.model.dataset import Group, Variable
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 
-#: Attributes whose contents no other rule looks at if they are of a wrong type.
+#: Attributes of a wrong type that no other rule reports.
 _UNTOLD = ("long_name", "standard_error_multiplier", "mesh", "location", "location_index_set", "select", *_VALID)
 
-#: Words that others use as names of attributes too, with capital letters or without.
+#: Common words that others also use as names of attributes, with or without capital letters.
 _COMMON = frozenset(
     {
         "algorithm", "implementation", "location", "mesh", "dimensions", "select", "geometry", "nodes", "positive",
@@ -28,19 +28,19 @@ _COMMON = frozenset(
     }
 )  # fmt: skip
 
-#: What belongs to the dataset as a whole.
+#: Attributes of the dataset as a whole.
 _GLOBAL = ("Conventions", "external_variables", "featureType")
 
-#: What describes coordinates, and has no rule of its own for other variables.
+#: Attributes of coordinates that have no separate rule for other variables.
 _OF_COORDINATES = ("bounds", "positive", "nodes", "select")
 
-#: What describes data.
+#: Attributes of data.
 _OF_DATA = ("ancillary_variables", "cell_measures", "cell_methods", "coordinates", "grid_mapping")
 
 
 @rule("ATT001")
 def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
-    """Attributes hold text or numbers as Table A.1 says."""
+    """Attributes are text or numbers as Table A.1 specifies."""
     table = attribute_table()
     for v in c.with_attribute(*_UNTOLD):
         for name in _UNTOLD:
@@ -67,7 +67,7 @@ def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
 
 @rule("ATT002", each=variables)
 def attributes_have_a_meaning_where_they_stand(c: Context, v: Variable) -> Iterator[Hit]:
-    """Attributes stand on variables of the kinds for which Table A.1 gives them a meaning."""
+    """Attributes are used on the kinds of variables for which Table A.1 defines them."""
     names = [n for n in _GLOBAL if n in v.attributes]
     for name in names:
         yield Hit(v, name, "CF defines it for the dataset only; on a variable it has no meaning in CF")
@@ -89,7 +89,7 @@ def _lower() -> dict[str, str]:
 
 @rule("ATT003")
 def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
-    """Names of attributes are written with the capital and small letters of Table A.1."""
+    """Names of attributes have the upper and lower case letters of Table A.1."""
     owners: list[Group | Variable] = [*c.dataset.groups, *c.dataset.variables]
     table = attribute_table()
     for owner in owners:
@@ -102,7 +102,7 @@ def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
             common = right in _COMMON
             told = f"CF defines only {right!r}; {name!r} has no meaning in CF"
             fix: tuple[Edit, ...] = ()
-            # Libraries let `_FillValue` only be given before there are values.
+            # Libraries only accept `_FillValue` before values are written.
             if not common and right != "_FillValue":
                 path = owner.path if isinstance(owner, Variable) else f"{owner.path.rstrip('/')}/"
                 fix = (Edit(None if path == "/" else path, name, rename=right),)
@@ -113,13 +113,13 @@ def _belongs(c: Context, owner: Group | Variable, name: str) -> bool:
     where = uses(name, c.version)
     if isinstance(owner, Variable):
         return bool(where - {"G", "Gr"})
-    # What is wrong with the name of Conventions in the root group has a rule of its own.
+    # The spelling of Conventions in the root group has a separate rule.
     return bool(where & {"G", "Gr"}) and name != "Conventions"
 
 
 @rule("ATT004", each=groups)
 def variable_attributes_are_not_on_groups(c: Context, group: Group) -> Iterator[Hit]:
-    """Attributes of variables are attached to these and not to groups."""
+    """Attributes of variables are attached to variables, not to groups."""
     for name in group.attributes:
         where = uses(name, c.version)
         if name in _COMMON or not where or where & {"G", "Gr"}:
@@ -144,5 +144,5 @@ def valid_limits_have_the_type_of_their_variable(c: Context, v: Variable) -> Ite
             if packed:
                 yield Hit(v, name, f"{told}: valid values are given as they are packed, in the type of the variable")
             else:
-                # The netCDF User's Guide asks for it, CF says so of packed variables.
+                # The netCDF User's Guide requires it, CF only for packed variables.
                 yield Hit(v, name, f"{told}: give the attribute the type of the variable", "warning")

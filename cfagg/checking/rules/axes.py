@@ -1,4 +1,4 @@
-"""The attribute ``axis``, and what coordinates are: CF chapters 4 and 5, with sentences of no conformance document."""
+"""The attribute ``axis`` and kinds of coordinates: CF chapters 4 and 5, beyond the conformance documents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _axis(v: Variable) -> str | None:
 
 @once
 def _may_have_axis(c: Context) -> set[Variable]:
-    """Return the coordinates of all kinds, and the bounds, which may repeat the axis of their parents.
+    """Return all kinds of coordinates, and their bounds, which may repeat the axis of their parents.
 
     Coordinates that belong to no data are often named by a ``coordinates`` attribute of the dataset.
     """
@@ -55,7 +55,7 @@ def _may_have_axis(c: Context) -> set[Variable]:
 
 @once
 def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
-    """Return the variables of one dimension that are coordinates by what they say and that nothing refers to."""
+    """Return the variables of one dimension whose attributes mark them as coordinates but that nothing refers to."""
     found: dict[Dimension, list[Variable]] = {}
     for v in c.dataset.variables:
         if len(v.dimensions) != 1 or v.is_coordinate or not v.is_numeric or c.references_to(v):
@@ -68,14 +68,14 @@ def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
 
 
 def along(c: Context, v: Variable, d: Dimension) -> list[Variable]:
-    """Return the coordinates that a variable names and that have one of its dimensions; labels by their elements."""
+    """Return the coordinates that a variable names along one of its dimensions; strings count as single elements."""
     named = dict.fromkeys(c.targets(v, "coordinates"))
     return [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
 
 
 @once
 def _misnamed(c: Context) -> set[Variable]:
-    """Return what would be a coordinate variable if its name were that of its dimension: COO006 reports these."""
+    """Return variables that would be coordinate variables under the name of their dimension, which COO006 reports."""
     if is_sampled(c):
         return set()
     own, found = coordinate_variables(c), set()
@@ -94,7 +94,7 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
     sampled = is_sampled(c)
     for v in c.with_attribute("axis"):
         if v not in allowed and v not in _misnamed(c):
-            # Examples of Appendix H have such heights of stations that no coordinates attribute names.
+            # Examples in Appendix H have heights of stations that no coordinates attribute names.
             severity: Severity | None = "warning" if sampled and axis_by_units(v.attributes) == _axis(v) else None
             message = (
                 f"axis on {v.name!r}, which is not a coordinate variable; expected one dimension of the same name, or "
@@ -131,7 +131,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
                 message = f"axis is {v.text('axis')!r}, but {why} implies that it is {deduced}"
                 yield Hit(v, "axis", message).mended(deduced)
         elif name_of(v) in TIME_NAMES:
-            continue  # its units are a matter of its name
+            continue  # its units are checked against its name
         elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
             yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are not units of time")
 
@@ -143,7 +143,7 @@ def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
         return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
     others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
     for v in c.with_attribute("axis"):
-        # A scalar coordinate stands for a coordinate variable of one value (section 5.7).
+        # A scalar coordinate is equivalent to a coordinate variable of one value (section 5.7).
         if v in c.roles.auxiliary and v.dimensions and v not in others:
             message = "axis on an auxiliary coordinate: the conformance document does not allow it, chapter 5 does"
             yield Hit(v, "axis", message, severity="warning")
@@ -157,7 +157,7 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
     seen: set[object] = set()
     data = c.roles.data
     for v in c.dataset.variables:
-        # Variables with the same dimensions and coordinates tell nothing more.
+        # Further variables with the same dimensions and coordinates add nothing.
         alike = id(v.group), v.dimensions, v.text("coordinates")
         if alike in seen or v not in data:
             continue
@@ -177,7 +177,7 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
 
 @rule("COO012", each=variables)
 def horizontal_coordinates_have_an_axis(c: Context, v: Variable) -> Iterator[Hit]:
-    """Coordinate variables that are horizontal have an ``axis``."""
+    """Horizontal coordinate variables have an ``axis``."""
     if v.is_coordinate and "axis" not in v.attributes:
         axis = axis_of(c, v)
         if axis in ("X", "Y"):

@@ -1,4 +1,4 @@
-"""Bounds variables without their values, also those of climatologies: CF sections 7.1 and 7.4.
+"""Metadata of bounds variables, including those of climatologies: CF sections 7.1 and 7.4.
 
 *bounds*: the variable that gives the vertices of the cells of a coordinate.
 """
@@ -24,20 +24,20 @@ from cfagg.model.dataset import Dimension, Variable
 #: Attributes that a bounds variable inherits: "BI" in Appendix A, since CF-1.11.
 INHERITED = [name for name, row in attribute_table().items() if "BI" in row.uses[-1][1]]
 
-#: Those that had to agree from CF-1.7 to CF-1.10; before, only the first two.
+#: Attributes that had to agree from CF-1.7 to CF-1.10; before, only the first two.
 _AGREEING = ("units", "standard_name", "axis", "positive", "calendar", "leap_month", "leap_year", "month_lengths")
 
-#: Those that bounds should not have before CF-1.11.
+#: Attributes that bounds should not have before CF-1.11.
 _UNWANTED = ("_FillValue", "missing_value")
 
 
-#: Those that CLM005 looks at.
+#: Attributes that CLM005 checks.
 _OF_CLIMATOLOGIES = ("units", "standard_name", "calendar")
 
 
 @once
 def bounded(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return each variable that names one existing bounds variable, with that."""
+    """Return each variable that names one existing bounds variable, with the latter."""
     return _with_cells(c, "bounds")
 
 
@@ -67,7 +67,7 @@ def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
 
 
 def same_dimensions(a: tuple[Dimension, ...], b: tuple[Dimension, ...]) -> bool:
-    """Whether dimensions are the same; in different groups of a store without shared ones, name and size count."""
+    """Whether dimensions are the same, by name and size for groups of a store without shared dimensions."""
     return len(a) == len(b) and all(x is y or (x.name, x.size) == (y.name, y.size) for x, y in zip(a, b, strict=True))
 
 
@@ -89,7 +89,7 @@ def bounds_are_numbers(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
 
 @rule("BND003", each=bounded)
 def bounds_have_a_vertex_dimension(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
-    """A bounds variable has the dimensions of its parent and one for the vertices behind them."""
+    """A bounds variable has the dimensions of its parent followed by one for the vertices."""
     if v.is_text or not b.is_numeric:
         return
     if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions):
@@ -106,7 +106,7 @@ def bounds_have_a_vertex_dimension(c: Context, v: Variable, b: Variable) -> Iter
 
 
 def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None] | None:
-    """Return what is wrong with the number of vertices, and how severe it is."""
+    """Return the error in the number of vertices and its severity, or `None`."""
     rank = len(v.dimensions)
     axis = axis_of(c, v)
     if rank > 1:
@@ -115,7 +115,7 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
         message = f"cells of {v.path!r}, which has {rank} dimensions, have {size} vertices; expected more than two"
         if size < 2 or (axis not in ("Z", "T") and c.version >= Version(1, 12)):
             return message, None
-        # The text asks for polygons, which a height or a time that varies in space does not have.
+        # CF requires polygons, which do not apply to a height or a time that varies in space.
         return (message + ", though intervals have two", "warning") if c.version >= Version(1, 12) else None
     if size == 2:
         return None
@@ -128,9 +128,9 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
 
 @once
 def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return the variables whose bounds variables inherit attributes: since CF-1.13 those of climatologies too.
+    """Return the variables whose bounds variables inherit attributes: since CF-1.13 also those of climatologies.
 
-    A variable of another shape is another variable named in error, and its attributes are not compared.
+    A variable of another shape was probably named by mistake, so its attributes are not compared.
     """
     pairs = bounded(c) + (climatological(c) if c.version >= Version(1, 13) else [])
     return [(v, b) for v, b in pairs if b.dimensions and same_dimensions(b.dimensions[:-1], v.dimensions)]
@@ -175,7 +175,7 @@ def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
     mine, theirs = b.text(name), v.text(name)
     severity: Severity | None = None
     if c.version < Version(1, 7) and mine is not None and theirs is not None:
-        # Before CF-1.7 they are to agree, not to agree exactly: other spellings may well agree.
+        # Before CF-1.7 they only have to agree in meaning, so other spellings are allowed.
         alike = mine.strip().lower() == theirs.strip().lower() or (name == "units" and convertible(mine, theirs))
         severity = "warning" if alike else None
     message = f"{name} is {_value(b, name)}, on the coordinate {v.path!r} it is {_value(v, name)}; delete it here"
@@ -208,7 +208,7 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
 
 @once
 def climatological(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return each variable that names one existing bounds variable of a climatology, with that."""
+    """Return each variable that names one existing bounds variable of a climatology, with the latter."""
     return _with_cells(c, "climatology")
 
 
@@ -227,7 +227,7 @@ def climatology_only_on_times(c: Context) -> Iterator[Hit]:
 
 @rule("CLM003")
 def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
-    """A bounds variable of a climatology has the dimensions of its time and one of size 2 behind them."""
+    """A bounds variable of a climatology has the dimensions of its time followed by one of size 2."""
     like = time_like(c)
     for v, b in climatological(c):
         if not b.is_numeric or v not in like:
@@ -259,7 +259,7 @@ def climatology_bounds_agree_with_the_time(_: Context, v: Variable, b: Variable)
 
 
 def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
-    """Return a milder severity for another spelling of the same."""
+    """Return a lower severity if only the spelling differs."""
     mine, theirs = (b.text(name) or "").strip().lower(), (v.text(name) or "").strip().lower()
     if name == "calendar" and mine in CALENDAR_NAMES and theirs in CALENDAR_NAMES:
         return "warning" if CALENDAR_NAMES[mine][0] == CALENDAR_NAMES[theirs][0] else None

@@ -21,21 +21,21 @@ Floats = npt.NDArray[np.float64]
 
 
 def _shaped(v: Variable, b: Variable) -> bool:
-    """Whether the dimensions are such that values can be compared."""
+    """Whether the dimensions allow a comparison of values."""
     usable = v.is_numeric and b.is_numeric and v.dialect is None and b.dialect is None
     readable = v.read is not None and b.read is not None
     return usable and readable and len(b.dimensions) > 0 and same_dimensions(b.dimensions[:-1], v.dimensions)
 
 
 def _real(v: Variable, raw: npt.NDArray[Any]) -> Floats:
-    """Return values as stored unpacked, missing ones as NaN."""
+    """Return stored values unpacked, missing ones as NaN."""
     values = np.array(unpacked(v, raw), np.float64)
     values[missing_mask(v, raw)] = np.nan
     return values
 
 
 def _real_bounds(v: Variable, b: Variable, raw: npt.NDArray[Any]) -> Floats:
-    """Return bounds as stored unpacked, as their own attributes or, without, their parent's say."""
+    """Return stored bounds unpacked by their own attributes or, without any, by those of their parent."""
     packed = b if {"scale_factor", "add_offset"} & b.attributes.keys() else v
     plain = packed is v and raw.dtype.kind == "f"
     values = np.array(raw if plain else unpacked(packed, raw), np.float64)
@@ -72,13 +72,13 @@ def bounds_are_ordered_as_the_coordinate(c: Context, v: Variable, b: Variable) -
     """Bounds of a coordinate variable rise where it rises and fall where it falls."""
     if len(v.dimensions) != 1 or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
         return
-    # The text speaks of coordinate variables; of others those that rise and fall along their axis are meant too.
+    # CF mentions coordinate variables; the rule also applies to others that rise or fall along their axis.
     if not v.is_coordinate and axis_of(c, v) not in ("Z", "T"):
         return
     steps = np.diff(_real(v, v.values()))
     rising = bool(np.all(steps > 0))
     if not rising and not np.all(steps < 0):
-        return  # Not monotonic: a finding of another rule.
+        return  # Another rule reports values that are not monotonic.
     edges = _real_bounds(v, b, b.values())
     width = edges[:, 1] - edges[:, 0]
     wrong = width < 0 if rising else width > 0
@@ -94,7 +94,7 @@ def bounds_are_ordered_as_the_coordinate(c: Context, v: Variable, b: Variable) -
 
 @rule("BND009", each=bounded, needs="data")
 def points_are_in_their_cells(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
-    """Coordinates lie within their cells or on their bounds."""
+    """Coordinates are within their cells or on their bounds."""
     if not _shaped(v, b) or b.dimensions[-1].size < 2 or v.size == 0:
         return
     count, first = 0, ""
@@ -110,7 +110,7 @@ def points_are_in_their_cells(c: Context, v: Variable, b: Variable) -> Iterator[
 
 
 def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield blocks along the first dimension: how many points come before, the points, their bounds."""
+    """Yield blocks along the first dimension: the number of preceding points, the points, their bounds."""
     if v.read is None or b.read is None:
         return
     row = max(1, b.size // max(1, v.shape[0] if v.shape else 1))
@@ -127,7 +127,7 @@ def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
 
 
 def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
-    """Return which points are outside their cells, as far as one coordinate alone shows."""
+    """Return which points are outside their cells, judged by one coordinate alone."""
     away = edges - points[..., None]
     if is_longitude(v):
         away = (away + 180.0) % 360.0 - 180.0
@@ -144,16 +144,16 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
     missing: Any = np.isnan(points) | everything_missing
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
     if is_longitude(v) and edges.shape[-1] == 2:
-        # A cell of more than half a turn: its edges tell which way round it goes only if they are written in order.
+        # For a cell of more than half a turn, only edges in order determine its direction.
         width = edges[..., 1] - edges[..., 0]
         outside = np.where(width >= 180.0, ~_within_turns(points, edges) & ~missing, outside & (width > -180.0))
     return outside
 
 
 def _bulge(low: Floats, high: Floats, edges: Floats, latitude: bool) -> Floats:
-    """Return by how much a polygon may go beyond its vertices in one coordinate.
+    """Return how far a polygon may extend beyond its vertices in one coordinate.
 
-    Its sides may be great circles, and a large one, or one near a pole, may hold the pole.
+    Its sides may be great circles, and a large polygon, or one near a pole, may contain the pole.
     """
     with np.errstate(invalid="ignore"):
         spread = np.where(np.isfinite(high - low), high - low, 0.0)
@@ -163,7 +163,7 @@ def _bulge(low: Floats, high: Floats, edges: Floats, latitude: bool) -> Floats:
 
 
 def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
-    """Return which longitudes are between their edges after some whole turns."""
+    """Return which longitudes are between their edges modulo whole turns."""
     low, high = edges.min(axis=-1), edges.max(axis=-1)
     turned = low + (points - low) % 360.0
     found: npt.NDArray[np.bool_] = (turned <= high + 1e-4) | (turned >= low + 360.0 - 1e-4)
@@ -171,7 +171,7 @@ def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _slack(v: Variable, b: Variable, points: Floats, edges: Floats) -> Floats:
-    """Return by how much round-off may move a point."""
+    """Return the tolerance for round-off of a point."""
     step = 4e-7 if min(v.dtype.itemsize, b.dtype.itemsize) <= 4 else 1e-12
     packed = sum(abs(float(pair[0])) for pair in (packing(v), packing(b)) if pair is not None)
     size = np.abs(np.where(np.isnan(edges), 0.0, edges)).max(axis=-1)
@@ -193,12 +193,12 @@ def bounds_of_parametric_coordinates_have_formula_terms(c: Context, v: Variable,
         return
     theirs = _terms(c, b)
     if not theirs:
-        return  # Grammar: a finding of another rule.
+        return  # Another rule reports errors of grammar.
     yield from _compared(c, v, b, terms, theirs)
 
 
 def _terms(c: Context, v: Variable) -> dict[str, tuple[str, Variable | None]]:
-    """Return name and variable of each formula term; none where the grammar is not followed."""
+    """Return name and variable of each formula term; empty if the grammar is violated."""
     groups = pairs(v.text("formula_terms") or "")
     if not groups or any(len(names) != 1 for _, names in groups):
         return {}
@@ -223,17 +223,17 @@ def _compared(
     for term, (_, one) in terms.items():
         _, other = theirs[term]
         if one is None or other is None:
-            continue  # Whether variables exist is asked by another rule.
+            continue  # Another rule checks that variables exist.
         wrong = _wrong(c, v, b, one, other)
         if wrong:
             yield Hit(b, "formula_terms", f"term {term}: {wrong}")
 
 
 def _wrong(c: Context, v: Variable, b: Variable, one: Variable, other: Variable) -> str:
-    """Return what is wrong with a term at the bounds, empty if nothing is."""
+    """Return the error in a term at the bounds, or an empty string."""
     vertical = [d for d in v.dimensions if v.is_coordinate or any(t.size > 1 for t in v.dimensions)]
     if not any(d in vertical for d in one.dimensions):
-        # A scalar level has no vertical dimension, so that the terms of its bounds may be others.
+        # A scalar level has no vertical dimension, so the terms of its bounds may differ.
         if one is other or not vertical:
             return ""
         return f"{other.path!r} is not {one.path!r}, which does not depend on the vertical; name the same variable"

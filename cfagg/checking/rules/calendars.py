@@ -28,7 +28,7 @@ def calendar_only_on_times(c: Context) -> Iterator[Hit]:
 
 
 def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
-    """Yield the variables that have any of these attributes and hold no time coordinates."""
+    """Yield the variables that have any of these attributes and are no time coordinates."""
     like = time_like(c)
     inheriting = c.roles.bounds | c.roles.climatology | c.roles.named_by("bounds_tie_points")
     for v in c.with_attribute(*names):
@@ -49,7 +49,7 @@ def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
 
 
 def _with_calendar(c: Context) -> Iterator[tuple[Variable, str]]:
-    """Yield time coordinates with their calendars as written, where those are text."""
+    """Yield time coordinates with their calendars as written, if those are text."""
     like = time_like(c)
     for v in c.dataset.variables:
         text = v.text("calendar") if v in like else None
@@ -91,7 +91,7 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
 
 @rule("TIM011", each=times, needs="data")
 def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
-    """No time coordinate stands for a datetime that its calendar does not have."""
+    """No time coordinate represents a datetime that its calendar does not have."""
     if t.calendar not in ("utc", "tai", "standard", "julian"):
         return
     span = _span(c, t)
@@ -104,7 +104,7 @@ def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
         when = "the year 0" if first[0] == 0 else f"{first[0]}-01-01"
         yield Hit(t.variable, None, f"there are times before {when}, which calendar {t.calendar} does not have")
     if t.calendar == "utc":
-        # A day more, since the clock of this machine may be behind.
+        # One day is added, since the clock of this machine may be slow.
         today = time.gmtime(time.time() + 86400)
         if high > seconds_between("utc", t.datetime, (today.tm_year, today.tm_mon, today.tm_mday)) + 86400:
             yield Hit(t.variable, None, "there are times in the future, which calendar utc does not define yet")
@@ -112,7 +112,7 @@ def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
 
 @once
 def _span(c: Context, t: Time) -> tuple[float, float] | None:
-    """Return the first and the last time in seconds since the reference, `None` if that is not known."""
+    """Return the first and the last time in seconds since the reference, or `None` if unknown."""
     if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
         return None
     from cfagg.cf.calendars import seconds_in  # few checks read values
@@ -122,7 +122,7 @@ def _span(c: Context, t: Time) -> tuple[float, float] | None:
     if found is None or exact is None:
         return None
     unit = float(exact)
-    # Decimal fractions of days are not exact: a millisecond more or less is no other date.
+    # Decimal fractions of days are not exact, so a millisecond more or less does not change the date.
     slack = 1e-3
     return found[0] * unit + slack, found[1] * unit - slack
 
@@ -138,14 +138,14 @@ def reference_is_a_date_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
     """The reference datetime exists in the calendar."""
     wrong = _invalid(t, c.version)
     if wrong:
-        # Up to CF-1.11 dates in the gap of October 1582 are discouraged, not ruled out.
+        # Up to CF-1.11, dates in the gap of October 1582 are discouraged but not forbidden.
         gap = wrong == _GAP and c.version < Version(1, 12)
         told = f"the reference datetime {t.text!r} is not valid: {wrong}"
         yield Hit(t.variable, "units", told, "warning" if gap else None)
 
 
 def _invalid(t: Time, version: Version) -> str:
-    """Return why the reference datetime does not exist in the calendar, empty if it does or cannot be read."""
+    """Return why the calendar lacks the reference datetime, empty if it has it or the text cannot be read."""
     d = t.datetime
     if d is None or not d.complete:
         return ""
@@ -162,7 +162,7 @@ def _invalid(t: Time, version: Version) -> str:
 
 
 def _outside(t: Time, date: tuple[int, int, int], version: Version) -> str:
-    """Return why a date is beyond the span of the calendar, empty if it is not."""
+    """Return why a date is outside the range of the calendar, or an empty string."""
     if t.calendar == "standard" and _OLD < date < _NEW:
         return _GAP
     if t.calendar in ("standard", "julian") and date[0] < 0 and version >= Version(1, 9):
@@ -180,7 +180,7 @@ def _called(t: Time) -> str:
 
 
 def _last_day(t: Time, year: int, month: int) -> int | None:
-    """Return the length of a month, `None` where the calendar is not known."""
+    """Return the length of a month, or `None` if the calendar is not known."""
     if t.calendar == "none":
         return days_in_month("all_leap", year, month)
     if t.calendar is not None:
@@ -198,7 +198,7 @@ def _last_day(t: Time, year: int, month: int) -> int | None:
 
 @rule("TIM013", each=times)
 def times_have_a_calendar(_: Context, t: Time) -> Iterator[Hit]:
-    """A time coordinate says which calendar it is in."""
+    """A time coordinate states its calendar."""
     if "calendar" not in t.variable.attributes and not explicit(t.variable):
         message = (
             "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or name another"
@@ -209,7 +209,7 @@ def times_have_a_calendar(_: Context, t: Time) -> Iterator[Hit]:
 @rule("TIM014")
 def no_year_zero(c: Context) -> Iterator[Hit]:
     """Year 0 is not used in the standard and the julian calendar."""
-    # Before CF-1.9 only references were meant, and only in the calendar of the real world.
+    # Before CF-1.9, this applies only to references, and only in the standard calendar.
     old = c.version < Version(1, 9)
     for t in times(c):
         d = t.datetime

@@ -15,13 +15,13 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Variable
 
-#: What CF measures cells by, with the units.
+#: The cell measures of CF with their units.
 _MEASURES = {"area": "m2", "volume": "m3"}
 
 
 @rule("CEL001", each="cell_measures")
 def cell_measures_name_variables_of_cells(c: Context, v: Variable) -> Iterator[Hit | str]:
-    """cell_measures is pairs of a measure and a variable, which has no dimensions beyond those of the data."""
+    """cell_measures consists of pairs of a measure and a variable without dimensions beyond those of the data."""
     if not faulty_text(v.attributes["cell_measures"], c.version):
         yield from _grammar(v)
     for reference in c.references_of(v, "cell_measures"):
@@ -57,7 +57,7 @@ def _grammar(v: Variable) -> Iterator[Hit]:
 
 
 def _beyond(c: Context, v: Variable, measure: Variable) -> list[str]:
-    """Return the dimensions of a measure that the variable does not have, also not compressed by gathering."""
+    """Return the dimensions of a measure that the variable lacks, even compressed by gathering."""
     own = {_key(d) for d in v.dimensions}
     lacking = [d for d in measure.dimensions if _key(d) not in own]
     if not lacking:
@@ -73,7 +73,7 @@ def _key(d: Dimension) -> tuple[str, int]:
 
 
 def _gathered(c: Context, v: Variable) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:
-    """Return the dimensions that were gathered into one of a variable's, and the compressed ones."""
+    """Return the dimensions that were gathered into dimensions of a variable, and the compressed ones."""
     inner, outer = set(), set()
     for d in v.dimensions:
         found, _ = c.resolver.variable(d.name, v.group)

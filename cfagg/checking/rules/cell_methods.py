@@ -1,4 +1,4 @@
-"""The grammar of cell methods and what they name: CF sections 7.3 and 7.4, Appendix E."""
+"""The grammar of cell methods and the names in them: CF sections 7.3 and 7.4, Appendix E."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
-#: Names that need no look at the table of standard names.
+#: Names that need no lookup in the table of standard names.
 _COMMON = frozenset({"area", "time", "latitude", "longitude"})
 
-#: For so many unknown words of one dataset words are searched that are spelled alike.
+#: Number of unknown words of one dataset for which similar words are searched.
 _SEARCHES = 100
 
-#: What may be said of one climatological time, in order (section 7.4).
+#: The allowed sequences of entries for one climatological time (section 7.4).
 _CLIMATOLOGIES = (
     (("within", "years"), ("over", "years")),
     (("within", "days"), ("over", "days")),
@@ -30,7 +30,7 @@ _CLIMATOLOGIES = (
 
 @once
 def methods(c: Context) -> list[tuple[Variable, CellMethods]]:
-    """Return the variables that have cell methods, with what those say."""
+    """Return the variables that have cell methods, with their parsed cell methods."""
     found = []
     for v in c.with_attribute("cell_methods"):
         text = v.text("cell_methods")
@@ -64,19 +64,19 @@ def scalars(c: Context, v: Variable) -> dict[str, Variable]:
     """Return the scalar coordinates of a variable by the names that it gives them."""
     found = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
     named = {name: target for name, target in found if target is not None and is_scalar(target)}
-    # Cell methods may name those of other groups with their path or without.
+    # Cell methods may name those of other groups with or without their path.
     for target in list(named.values()):
         named.setdefault(target.name, target)
     return named
 
 
 def is_scalar(v: Variable) -> bool:
-    """Whether a variable is a single value, or a single text."""
+    """Whether a variable is a single value or a single string."""
     return not v.dimensions or (v.kind == "char" and len(v.dimensions) == 1)
 
 
 def _alike(c: Context, word: str, words: Mapping[str, object] | frozenset[str]) -> str:
-    """Return a word that is spelled alike, for some words only: the search is slow."""
+    """Return a similar word, for a limited number of words only, since the search is slow."""
     from cfagg.checking.lookup import near
 
     searched = _searched(c)
@@ -93,7 +93,7 @@ def _searched(_: Context) -> dict[tuple[str, frozenset[str] | None], str]:
 
 @rule("CEL003")
 def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
-    """cell_methods follows its grammar, and names, methods and area types are those that CF knows."""
+    """cell_methods follows its grammar, and names, methods and area types are defined by CF."""
     for v in c.with_attribute("cell_methods"):
         value = v.attributes["cell_methods"]
         if not isinstance(value, str) and not faulty_text(value, c.version):
@@ -124,7 +124,7 @@ def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
 
 
 def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | None:
-    """Return what is wrong with what a method is applied to, `None` if nothing is."""
+    """Return the error in the name that a method applies to, or `None`."""
     if name in _COMMON or name in v.dims or coordinate_of(c, v, name) is not None or name in _selected(c, v):
         return None
     from cfagg.checking.lookup import named_version, standard_names, standard_names_version
@@ -137,7 +137,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     if not span_is_known(c) and c.resolver.dimension(name, v.group) is not None:
         return None  # GAT001, GAT002: it may be one of the gathered dimensions
     if v in norms(c) and _is_time(c, v, name):
-        return None  # ANO013 tells where it is not the one that the norm selects from
+        return None  # ANO013 reports a name that the norm does not select from
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; expected {expected}", "warning"
@@ -167,7 +167,7 @@ def _is_time(c: Context, v: Variable, name: str) -> bool:
 
 
 def _selected(c: Context, v: Variable) -> set[str]:
-    """Return the names that a norm's coordinates select times from: its cell methods may be about those."""
+    """Return the names that a norm's coordinates select times from, to which its cell methods may apply."""
     found = set()
     for reference in c.references_of(v, "coordinates"):
         if reference.target is not None:
@@ -183,7 +183,7 @@ def _areas(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
 
 
 def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severity | None] | None:
-    """Return what is wrong with an area type."""
+    """Return the error in an area type, or `None`."""
     from cfagg.checking.lookup import area_types
 
     table = area_types(c)
@@ -212,13 +212,13 @@ def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severi
 
 
 def _single(v: Variable) -> bool:
-    """Whether a variable is sized for one text."""
+    """Whether a variable has the size of a single string."""
     dimensions = v.dimensions[:-1] if v.kind == "char" else v.dimensions
     return len(dimensions) <= 1 and all(d.size == 1 for d in dimensions)
 
 
 def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
-    """Yield what is wrong with the entries of climatological times."""
+    """Yield the errors in entries of climatological times."""
     said: dict[str, list[tuple[str, str]]] = {}
     for entry in parsed.entries:
         if entry.within is not None and entry.period is not None:
@@ -244,7 +244,7 @@ def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit
 
 @rule("CEL004", each=methods)
 def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
-    """No dimension has two methods, but for climatological times."""
+    """No dimension has two methods, except climatological times."""
     seen: set[str] = set()
     told: set[str] = set()
     for entry in parsed.entries:
@@ -267,7 +267,7 @@ def _climatological(c: Context, v: Variable, name: str) -> bool:
 
 @rule("CEL005", each=methods)
 def comments_follow_the_grammar(_: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
-    """Comments are in parentheses; their intervals are a number and a unit, one or as many as there are names."""
+    """Comments are in parentheses; intervals are a number and a unit, given once or for each name."""
     for problem in parsed.comment_problems:
         yield Hit(v, "cell_methods", problem)
     for doubt in parsed.comment_doubts:

@@ -1,4 +1,4 @@
-"""Which dimensions should have cell methods, and which coordinates bounds: CF section 7.3."""
+"""Dimensions that should have cell methods and coordinates that should have bounds: CF section 7.3."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _example(lacking: list[tuple[Variable, str]], *, whole: bool) -> str:
     return f'cell_methods = "{" ".join(entries)}"' if whole else f'"{" ".join(entries)}"'
 
 
-#: What variables with the same coordinates have in common: their group, dimensions and ``coordinates``.
+#: The properties shared by variables with the same coordinates: group, dimensions and ``coordinates``.
 _Frame = tuple[int, tuple[Dimension, ...], str | None]
 
 
@@ -88,7 +88,7 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
     told: set[Variable] = set()
     seen: set[tuple[_Frame, int]] = set()
     for v, parsed in methods(c):
-        # The same cell methods of the same coordinates tell nothing more.
+        # The same cell methods with the same coordinates add nothing.
         alike = _frame(v), id(parsed)
         if alike in seen:
             continue
@@ -110,7 +110,7 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
 
 
 def _of_standard_name(c: Context, v: Variable, name: str) -> Variable | None:
-    """Return the coordinate variable or scalar coordinate of `v` that has this standard name, if it is only one."""
+    """Return the coordinate variable or scalar coordinate of `v` that has this standard name, if it is unique."""
     own = (coordinate_of(c, v, n) for n in dict.fromkeys([*v.dims, *scalars(c, v)]))
     found = [x for x in dict.fromkeys(own) if x is not None and (x.text("standard_name") or "").strip() == name]
     return found[0] if len(found) == 1 else None

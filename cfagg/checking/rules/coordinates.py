@@ -18,7 +18,7 @@ from cfagg.model.dataset import Dimension, Variable
 
 _AXES = {"X": "longitude", "Y": "latitude", "Z": "vertical coordinate", "T": "time"}
 
-#: Names of dimensions that say what they are.
+#: Self-explanatory names of dimensions.
 _CALLED = {
     "lat": "latitude", "latitude": "latitude", "lon": "longitude", "longitude": "longitude", "time": "time",
     "depth": "depth", "height": "height", "altitude": "altitude", "plev": "pressure",
@@ -50,7 +50,7 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
 
 
 def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
-    """Yield a hit if one coordinate alone shows what a dimension without coordinate variable is."""
+    """Yield a hit if a single coordinate identifies a dimension that has no coordinate variable."""
     named = along(c, v, d)
     spatial = [x for x in named if not x.is_text and axis_of(c, x) is not None]
     if not named:
@@ -98,7 +98,7 @@ def coordinate_variables_miss_nothing(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("COO009", each="coordinates")
 def coordinates_exist(c: Context, v: Variable) -> Iterator[Hit | str]:
-    """``coordinates`` is text that names variables which are there."""
+    """``coordinates`` is text that names existing variables."""
     value = v.attributes["coordinates"]
     if not isinstance(value, str):
         if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
@@ -124,10 +124,10 @@ def _in_lower_case(c: Context) -> dict[str, str]:
 
 
 def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) -> list[Dimension]:
-    """Return those of some dimensions that do not belong to a span.
+    """Return the dimensions that do not belong to a span.
 
-    A dimension of the same name in another group is let pass: rules on groups tell of those.  So is one that was
-    gathered from the span, as coordinates that change seldom may be (Example H.5).
+    A dimension of the same name in another group is accepted, since rules on groups report it.  So is one gathered from
+    the span, which coordinates that rarely change may use (Example H.5).
     """
     own, alike = coordinate_variables(c), {d.name for d in span}
     found = []
@@ -165,7 +165,7 @@ def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]
 
 @rule("COO011", each=variables)
 def multidimensional_coordinates_have_other_names(c: Context, v: Variable) -> Iterator[Hit]:
-    """A coordinate of several dimensions is not called like one of them."""
+    """A coordinate of several dimensions does not have the name of one of them."""
     axes = v.dims[:-1] if v.kind == "char" else v.dims
     if len(axes) < 2 or v.name not in axes:
         return
@@ -179,7 +179,7 @@ def multidimensional_coordinates_have_other_names(c: Context, v: Variable) -> It
 
 @rule("COO014")
 def labels_have_one_axis(c: Context) -> Iterator[Hit]:
-    """A coordinate of text has at most one dimension beside that of its characters, one of the variable's own."""
+    """Apart from that of its characters, a text coordinate has at most one dimension, which its variable has too."""
     told: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
         labels = [label for label in c.targets(v, "coordinates") if label.is_text]
@@ -200,7 +200,7 @@ def _label(c: Context, v: Variable, label: Variable, span: set[Dimension]) -> It
             yield Hit(label, None, "a label of type char has no dimension; expected one for its characters")
             return
         dimensions = dimensions[:-1]
-    domain = not v.dimensions and "dimensions" in v.attributes  # DOM003 looks at those
+    domain = not v.dimensions and "dimensions" in v.attributes  # DOM003 checks those
     foreign = [] if domain else [d.name for d in beyond(c, span, dimensions)]
     of = f"a label of {v.path!r}"
     if foreign:
@@ -210,7 +210,7 @@ def _label(c: Context, v: Variable, label: Variable, span: set[Dimension]) -> It
         )
         yield Hit(label, None, message)
     elif len(dimensions) > 1:
-        # The chapter speaks of axis dimensions, the conformance document allows a single one.
+        # The chapter mentions axis dimensions, but the conformance document allows only one.
         message = (
             f"{of} has {len(dimensions)} axes ({', '.join(d.name for d in dimensions)}); section 6.1 does not say "
             "that a label has one only, the conformance document does"
@@ -220,7 +220,7 @@ def _label(c: Context, v: Variable, label: Variable, span: set[Dimension]) -> It
 
 _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"
 
-#: Authority, namespace, object and version, by the specification of life science identifiers.
+#: Authority, namespace, object and version, as in the specification of life science identifiers.
 _LSID = r"(?i)urn:lsid:[\w.-]+:[^\s:]+:[^\s:]+(:[^\s:]+)?"
 
 

@@ -1,4 +1,4 @@
-"""The name of the file, the conventions that it follows, types and external variables: CF sections 2.1, 2.2 and 2.6."""
+"""File names, declared conventions, types and external variables: CF sections 2.1, 2.2 and 2.6."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _example(c: Context) -> str:
 
 @rule("DOC010")
 def conventions_names_cf(c: Context) -> Iterator[Hit]:
-    """``Conventions`` is one text that lists conventions, CF with its version among them."""
+    """``Conventions`` is one string that lists conventions, including CF with its version."""
     yield from _conventions(c)
 
 
 @rule("DOC011")
 def conventions_names_the_version(c: Context) -> Iterator[Hit]:
-    """The version of CF in ``Conventions`` is one that is known, and the one that is checked against."""
+    """The version of CF in ``Conventions`` is known, and is the one that is checked against."""
     if c.version < Version(1, 7):
         yield from _conventions(c)
     words = claimed(c.dataset.root.text("Conventions") or "")
@@ -62,7 +62,7 @@ def conventions_names_the_version(c: Context) -> Iterator[Hit]:
 
 
 def _conventions(c: Context) -> Iterator[Hit]:
-    """Yield what is wrong with ``Conventions`` if it names no version of CF."""
+    """Yield the errors in a ``Conventions`` that names no version of CF."""
     attributes = c.dataset.root.attributes
     if "Conventions" not in attributes:
         other = next((n for n in attributes if n.lower() == "conventions"), None)
@@ -94,7 +94,7 @@ def descriptions_are_text(c: Context) -> Iterator[Hit]:
         for name in _DESCRIPTIONS:
             if name in group.attributes and holds(group.attributes[name]) not in allowed:
                 yield Hit(group, name, f"it holds {said(group.attributes[name])}; expected text")
-    # On variables, title and history are not attributes of CF.
+    # CF does not define title and history for variables.
     for v in c.dataset.variables:
         for name in _DESCRIPTIONS[2:]:
             if name in v.attributes and holds(v.attributes[name]) not in allowed:
@@ -112,7 +112,7 @@ def title_and_history_are_of_the_dataset(_: Context, v: Variable) -> Iterator[Hi
 
 @rule("DOC014")
 def external_variables_lists_names(c: Context) -> Iterator[Hit]:
-    """``external_variables`` is a text of names separated by blanks."""
+    """``external_variables`` is a blank-separated list of names."""
     attributes = c.dataset.root.attributes
     if "external_variables" not in attributes:
         return
@@ -141,10 +141,10 @@ def external_variables_are_elsewhere(c: Context) -> Iterator[Hit]:
 
 @rule("TYP001", each=variables)
 def types_are_known_to_cf(c: Context, v: Variable) -> Iterator[Hit]:
-    """Variables are of the types that the version of CF allows."""
+    """Variables have types that the version of CF allows."""
     if v.kind == "other":
         told = "the variable is of a type that netCDF does not define"
-        # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
+        # Section 2.2 is about data variables and the types of netCDF; other stores have other types.
         serious = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
         yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if serious else "warning")
     elif not _acceptable(v, c.version):

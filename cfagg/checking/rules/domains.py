@@ -14,10 +14,10 @@ from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
-#: Attributes that appendix A has for data variables and not for domain variables.
+#: Attributes that appendix A allows on data variables but not on domain variables.
 _OF_DATA = [name for name, row in attribute_table().items() if "D" in row.uses[-1][1] and "Do" not in row.uses[-1][1]]
 
-#: A scalar with any of these holds data.
+#: A scalar with any of these attributes is a data variable.
 _DATA_SIGNS = frozenset({"units", "standard_name", "cell_methods", "flag_values", "flag_masks", "ancillary_variables"})
 
 
@@ -29,7 +29,7 @@ def domain_variables(c: Context) -> list[Variable]:
 
 @once
 def undimensioned(c: Context) -> dict[Variable, str]:
-    """Return the scalars that describe a domain and lack ``dimensions``, each with the names of these."""
+    """Return the scalars that describe a domain and lack ``dimensions``, each with the names of its dimensions."""
     found = {}
     for v in c.with_attribute("coordinates", "cell_measures") if c.version >= Version(1, 9) else ():
         if v.stored or v.dialect or not v.attributes.keys().isdisjoint(("dimensions", "geometry_type")):
@@ -37,7 +37,7 @@ def undimensioned(c: Context) -> dict[Variable, str]:
         container = v.kind in ("char", "integer") or "domain" in f"{v.name} {v.text('long_name')}".lower()
         if not container or not _DATA_SIGNS.isdisjoint(v.attributes) or v not in c.roles.data:
             continue
-        # Coordinates of a scalar have no dimensions (or sizes of 1), so this one is the container of a domain.
+        # Coordinates of a scalar have no dimensions (or sizes of 1), so this is a domain variable.
         named = c.targets(v, "coordinates", "cell_measures")
         spanned = {d.name: d for t in named if not t.is_text for d in t.dimensions if d.size > 1}
         if spanned:
@@ -64,7 +64,7 @@ def domain_has_dimensions(c: Context) -> Iterator[Hit]:
 
 @rule("DOM002", each=domain_variables)
 def dimensions_are_there(c: Context, v: Variable) -> Iterator[Hit]:
-    """The dimensions attribute is text, possibly empty, of names of dimensions that are there."""
+    """The dimensions attribute is a possibly empty list of names of existing dimensions."""
     text = v.text("dimensions")
     if text is None:
         if not faulty_text(v.attributes["dimensions"], c.version):
@@ -77,7 +77,7 @@ def dimensions_are_there(c: Context, v: Variable) -> Iterator[Hit]:
 
 
 def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable, list[str]]]:
-    """Yield variables that an attribute names and their dimensions that the domain has not."""
+    """Yield variables that an attribute names and their dimensions that the domain lacks."""
     words = v.words("dimensions")
     if v.text("dimensions") is None or len(own_span(c, v)) < len(words):
         return  # DOM002
@@ -112,7 +112,7 @@ def domain_has_long_name(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("DOM006", each=domain_variables)
 def domain_has_no_attributes_of_data(_: Context, v: Variable) -> Iterator[Hit]:
-    """A domain variable has none of the attributes that are for data variables only."""
+    """A domain variable has no attributes that are for data variables only."""
     for name in _OF_DATA:
         if name in v.attributes:
             yield Hit(v, name, f"{name} is for data variables, a domain variable has no data; delete it").mended()

@@ -29,7 +29,7 @@ def _times_with(*names: str) -> Callable[[Context], list[Variable]]:
 
 @rule("TIM019", each=_times_with("calendar", "leap_year", "leap_month"))
 def other_calendars_have_month_lengths(_: Context, v: Variable) -> Iterator[Hit]:
-    """A calendar that CF does not list, and one with leap years of its own, is defined by month_lengths."""
+    """A calendar that CF does not list, or that defines its own leap years, is defined by month_lengths."""
     if explicit(v):
         return
     calendar = v.text("calendar")

@@ -20,7 +20,7 @@ def _lacking(type_: str, placed: FeatureData) -> list[str]:
 
 @rule("DSG014")
 def data_have_coordinates(c: Context) -> Iterator[Hit]:
-    """Each data variable of features has a coordinates attribute, or coordinate variables that are all it needs."""
+    """Each data variable of features has a coordinates attribute, or has coordinate variables for all axes."""
     f = features(c)
     for placed in f.data if f.type is not None else ():
         if placed.listed or f.type is None or not _lacking(f.type, placed):
@@ -34,7 +34,7 @@ def data_have_coordinates(c: Context) -> Iterator[Hit]:
 
 @rule("DSG015")
 def data_have_the_mandatory_coordinates(c: Context) -> Iterator[Hit]:
-    """Data of features have coordinates for the axes that table 9.1 names."""
+    """Data of features have coordinates for the axes listed in table 9.1."""
     f = features(c)
     for placed in f.data if f.type is not None else ():
         if not placed.listed or f.type is None:
@@ -50,12 +50,12 @@ def data_have_the_mandatory_coordinates(c: Context) -> Iterator[Hit]:
 
 
 def _within(part: Variable, whole: Variable) -> bool:
-    """Whether a coordinate varies, and another one along all its dimensions too."""
+    """Whether a coordinate varies, and another one varies along all of its dimensions."""
     own = {d for d in part.dimensions if d.size > 1}
     return bool(own) and own <= set(whole.dimensions)
 
 
-#: For each type what coordinates may not vary along with what: (those, along the whole of these).
+#: For each type, coordinates that must not vary: (these, along the dimensions of those).
 _NOT_ALONG = {
     "timeseries": (("XY", "T"),),
     "profile": (("XYT", "Z"),),
@@ -63,13 +63,13 @@ _NOT_ALONG = {
     "trajectoryprofile": (("XYT", "Z"),),
 }
 
-#: And along what they vary.
+#: For each type, coordinates that must vary along the dimensions of others.
 _ALONG = {"trajectory": (("XY", "T"),), "trajectoryprofile": (("XY", "T"),)}
 
 
 @rule("DSG016")
 def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
-    """The coordinates of features vary along the dimensions that their type has them vary along."""
+    """The coordinates of features vary along the dimensions that their type requires."""
     f = features(c)
     if f.type is None:
         return
@@ -79,7 +79,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
         for fixed, along in _NOT_ALONG.get(f.type, ()):
             for a in fixed:
                 if axes[a] and axes[along] and all(_within(z, x) for x in axes[a] for z in axes[along]):
-                    # Section 9.5 speaks of precise positions during a profile, beside nominal ones.
+                    # Section 9.5 allows precise positions during a profile in addition to nominal ones.
                     message = (
                         f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "
                         f"{_WORDS[a]} of a feature of type {type_!r} does not, or also exists as a nominal one"

@@ -1,4 +1,4 @@
-"""Discrete sampling geometries, the values of counts, indices, identifiers and coordinates: CF chapter 9."""
+"""Values of counts, indices, identifiers and coordinates in discrete sampling geometries: CF chapter 9."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cfagg.model.dataset import Dimension, Variable
 
 
 def _present(v: Variable) -> npt.NDArray[np.int64]:
-    """Return the integers of a variable, missing ones left out."""
+    """Return the integers of a variable, without missing ones."""
     if v.dialect is not None:
         return np.empty(0, np.int64)  # they are in other files
     values = unsigned(v, v.values().ravel())
@@ -45,7 +45,7 @@ def counts_fill_the_sample_dimension(_: Context, v: Variable, sample: Dimension 
 
 @rule("DSG009", each=lambda c: features(c).indices, needs="data")
 def indices_are_of_instances(_: Context, v: Variable, instance: Dimension | None) -> Iterator[Hit]:
-    """Indices are those of elements of the instance dimension, counted from 0."""
+    """Indices refer to elements of the instance dimension, counted from 0."""
     if instance is None or v.kind != "integer":
         return
     values = _present(v)
@@ -66,7 +66,7 @@ def identifiers_are_unique(_: Context, v: Variable) -> Iterator[Hit]:
         values = v.values()
     else:
         return
-    # Profiles of several stations may be counted for each of these.
+    # Profiles of several stations may be numbered for each station.
     for row in values.reshape(-1, values.shape[-1]) if values.size else ():
         there = row[row != ""].astype(str) if v.is_text else row[~missing_mask(v, row)]
         names, numbers = np.unique(there, return_counts=True)
@@ -79,7 +79,7 @@ def identifiers_are_unique(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("DSG017", needs="data")
 def unused_elements_are_missing(c: Context) -> Iterator[Hit]:
-    """Where a coordinate of an element is missing, the data are missing too."""
+    """If a coordinate of an element is missing, the data are missing too."""
     f = features(c)
     if f.type is None:
         return
@@ -108,7 +108,7 @@ def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
     for t in times:
         if not t.is_numeric or t.is_coordinate or not t.stored:
             continue
-        raw = t.values().ravel()  # first, for it refuses what is too large
+        raw = t.values().ravel()  # first, since it refuses arrays that are too large
         rows = _rows(f, t)
         if rows is None or rows.shape != raw.shape:
             continue
@@ -122,7 +122,7 @@ def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
 
 
 def _rows(f: Features, t: Variable) -> npt.NDArray[np.int64] | None:
-    """Return for each time which feature it is of, below 0 for none; `None` where that is not known."""
+    """Return the index of the feature of each time, negative for none, or `None` if unknown."""
     if len(t.stored) == 1:
         for v, sample in f.counts:
             if sample is t.stored[0] and v.kind == "integer" and len(v.stored) == 1:

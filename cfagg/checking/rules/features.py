@@ -1,4 +1,4 @@
-"""Discrete sampling geometries, their types and how they are stored: CF chapter 9 and appendix H."""
+"""Types and storage of discrete sampling geometries: CF chapter 9 and appendix H."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def indices_are_integers_for_each_sample(_: Context, v: Variable, instance: Dime
         yield Hit(v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'")
 
 
-#: What NCA 0.2 to 0.2.2, and CFA 0.3 and 0.4 prescribe.
+#: The roles defined by NCA 0.2 to 0.2.2, and CFA 0.3 and 0.4.
 _AGGREGATED = ("nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private")
 
 
@@ -130,7 +130,7 @@ def cf_role_is_known(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("DSG011")
 def cf_roles_fit_the_feature_type(c: Context) -> Iterator[Hit]:
-    """Each cf_role stands once, and is one that the featureType has."""
+    """Each cf_role occurs once and is defined for the featureType."""
     f = features(c)
     allowed = ROLES.get(f.type or "")
     if allowed is None:

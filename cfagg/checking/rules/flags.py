@@ -26,9 +26,9 @@ _WIDE_WORD = re.compile(r"[\w.+@-]+")
 
 
 def _count(v: Variable, attribute: str, words: int) -> int | None:
-    """Return how many values an attribute of flags has, `None` for what is neither numbers nor text.
+    """Return the number of values in an attribute of flags, or `None` if it is neither numbers nor text.
 
-    The values of a character variable may be told one character after the other, or with blanks between them.
+    The values for a character variable may be given with or without blanks between the characters.
     """
     value = v.attributes.get(attribute)
     if isinstance(value, np.ndarray):
@@ -41,7 +41,7 @@ def _count(v: Variable, attribute: str, words: int) -> int | None:
 
 
 def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
-    """Yield a hit if an attribute of flags has another type than its variable."""
+    """Yield a hit if an attribute of flags and its variable differ in type."""
     value = v.attributes[attribute]
     if v.kind == "other":
         return
@@ -54,7 +54,7 @@ def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
         return
     same = (value.dtype.kind, value.dtype.itemsize) == (v.dtype.kind, v.dtype.itemsize)
     if not c.dataset.typed:
-        # JSON does not tell widths, and writes whole reals as integers.
+        # JSON does not record widths, and writes whole real numbers as integers.
         same = v.kind == "float" or value.dtype.kind in "iu"
     if not same:
         with np.errstate(all="ignore"):
@@ -103,7 +103,7 @@ def flag_meanings_are_words(c: Context, v: Variable) -> Iterator[Hit | str]:
         "flag_meanings",
         f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
         "blanks between them",
-        # CF-1.4 says that they are words, not yet of which characters.
+        # CF-1.4 requires words, but does not specify their characters.
         None if c.version >= Version(1, 5) else "warning",
         fix=(Edit(v.path, "flag_meanings", plain, safe=False),) if whole else (),
     )
@@ -112,7 +112,7 @@ def flag_meanings_are_words(c: Context, v: Variable) -> Iterator[Hit | str]:
 def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
     meanings = v.text("flag_meanings")
     if meanings is None or not all(_WIDE_WORD.fullmatch(w) for w in v.words("flag_meanings")):
-        return  # reported by the rule on their words
+        return  # reported by the rule on the words
     words = len(meanings.split())
     count = _count(v, attribute, words)
     if count is not None and count != words:
@@ -136,7 +136,7 @@ def as_many_masks_as_meanings(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("FLG006", each="flag_masks")
 def masks_are_bits_of_the_type(c: Context, v: Variable) -> Iterator[Hit | str]:
-    """A variable with ``flag_masks`` has a type of bits, and the masks have the same."""
+    """A variable with ``flag_masks`` has a bit field type, and the masks have the same type."""
     if v.kind in ("float", "string"):
         name = v.dtype.name if v.kind == "float" else "string"
         yield (f"flag_masks on a variable of type {name}; expected an integer type or char")
@@ -201,7 +201,7 @@ def _bits(v: Variable, attribute: str) -> npt.NDArray[Any] | None:
 
 @rule("ANC001", each="ancillary_variables")
 def ancillary_variables_exist(c: Context, v: Variable) -> Iterator[str]:
-    """``ancillary_variables`` is text that names variables which are there."""
+    """``ancillary_variables`` is text that names existing variables."""
     value = v.attributes["ancillary_variables"]
     if not isinstance(value, str):
         if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
@@ -223,7 +223,7 @@ def ancillary_variables_span_no_more(c: Context, v: Variable) -> Iterator[str]:
     for reference in c.references_of(v, "ancillary_variables"):
         target = reference.target
         if target is None or reference.name in norms:
-            continue  # norms of anomalies have rules of their own
+            continue  # norms of anomalies have separate rules
         span = coordinate_span(c, v) if span is None else span
         dimensions = target.dimensions[:-1] if target.kind == "char" else target.dimensions
         foreign = [d.name for d in beyond(c, span, dimensions)]

@@ -1,4 +1,4 @@
-"""Geometries, their attributes and dimensions: CF section 7.6."""
+"""Attributes and dimensions of geometries: CF section 7.6."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def data_have_the_dimension_of_the_geometries(c: Context, g: Geometry) -> Iterat
                 v,
                 "geometry",
                 f"it has no dimension {wanted.name!r}, which counts the geometries of {g.container.name!r}{hint}",
-                # A single geometry, as a single feature, may do without the dimension.
+                # A single geometry, like a single feature, may omit the dimension.
                 "warning" if same or wanted.size == 1 else None,
             )
 
 
 @rule("GEO002", each="geometry")
 def geometry_names_one_variable(c: Context, v: Variable) -> Iterator[str]:
-    """A geometry attribute is the name of one variable that is there."""
+    """A geometry attribute is the name of one existing variable."""
     names = c.references_of(v, "geometry")
     if faulty_text(v.attributes["geometry"], c.version):
         return
@@ -64,7 +64,7 @@ def geometry_type_is_known(_: Context, g: Geometry) -> Iterator[Hit]:
 
 @rule("GEO007", each=geometries)
 def node_coordinates_exist(c: Context, g: Geometry) -> Iterator[Hit]:
-    """A node_coordinates attribute is text that names variables which are there."""
+    """A node_coordinates attribute is text that names existing variables."""
     names = c.references_of(g.container, "node_coordinates")
     if g.has("node_coordinates") and not names:
         yield Hit(g.container, "node_coordinates", "node_coordinates names no variable; expected names in a text")
@@ -97,12 +97,12 @@ def axes_of_node_coordinates_differ(_: Context, g: Geometry) -> Iterator[Hit]:
 
 @rule("GEO010", each=geometries)
 def data_carry_what_the_container_carries(c: Context, g: Geometry) -> Iterator[Hit]:
-    """A grid_mapping or coordinates attribute of a container stands on its data variables too."""
+    """A grid_mapping or coordinates attribute of a container is on its data variables too."""
     named = set(g.container.words("coordinates"))
     for attribute in ("grid_mapping", "coordinates"):
         for v in g.users if g.has(attribute) else ():
             if v in c.roles.coordinates:
-                continue  # it may have a geometry too, and the rule is on data
+                continue  # it may have a geometry too, but the rule is about data
             if attribute not in v.attributes:
                 yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable does not; add it here")
             elif attribute == "coordinates":
@@ -136,7 +136,7 @@ def nodes_names_a_node_coordinate(c: Context) -> Iterator[Hit]:
 
 
 def _mapping(c: Context, v: Variable, coordinate: Variable) -> Variable | None:
-    """Return the grid mapping that `v` gives to a coordinate."""
+    """Return the grid mapping that `v` assigns to a coordinate."""
     named = c.references_of(v, "grid_mapping")
     if len(named) == 1:
         return named[0].target
@@ -175,7 +175,7 @@ def node_coordinates_share_one_dimension(c: Context, g: Geometry) -> Iterator[Hi
     """The node coordinates of a container have one dimension, the same for all."""
     bad = [n for n in g.nodes if len(n.dimensions) != 1]
     for n in bad:
-        # A single point may well be a scalar.
+        # A single point may be a scalar.
         if n.dimensions or g.kind != "point" or len(bad) < len(g.nodes):
             yield Hit(n, None, f"a node coordinate has dimensions ({', '.join(n.dims)}); expected one dimension")
     if not bad and len(g.node_dimensions) > 1:

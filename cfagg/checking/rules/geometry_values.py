@@ -1,4 +1,4 @@
-"""Geometries, the values of their counts and nodes: CF section 7.6."""
+"""Values of the counts and nodes of geometries: CF section 7.6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cfagg.model.dataset import Variable
 
 
 def _per_geometry(g: Geometry) -> npt.NDArray[np.int64] | None:
-    """Return the number of nodes of each geometry, `None` where it is not known."""
+    """Return the number of nodes of each geometry, or `None` if unknown."""
     if g.node_count is not None:
         return counts(g.node_count)
     sizes = {n.size for n in g.nodes}
@@ -99,7 +99,7 @@ def _whole_parts(g: Geometry, v: Variable) -> Iterator[Hit]:
 
 @rule("GEO017", each=geometries, needs="data")
 def counts_have_the_same_sum(_: Context, g: Geometry) -> Iterator[Hit]:
-    """The nodes of all parts are as many as the nodes of all geometries."""
+    """The parts have as many nodes in total as the geometries."""
     if g.node_count is None or g.part_node_count is None:
         return
     numbers, parts = counts(g.node_count), counts(g.part_node_count)
@@ -184,9 +184,9 @@ def _is_longitude(x: Variable) -> bool:
 def _areas(
     x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], *, angular: bool
 ) -> npt.NDArray[np.float64]:
-    """Return twice the signed area of each ring, 0 where it is not known.
+    """Return twice the signed area of each ring, 0 if unknown.
 
-    Longitudes may jump by 360 degrees; a ring around a pole has no sign that the plane could tell.
+    Longitudes may jump by 360 degrees; the sign of a ring around a pole cannot be determined in the plane.
     """
     out = np.zeros(sizes.size)
     used = sizes > 0
@@ -198,7 +198,7 @@ def _areas(
     steps = x[after] - x
     if angular:
         steps = (steps + 180.0) % 360.0 - 180.0
-    # The area under each edge, from above: an anticlockwise ring has a negative sum of dx * mean y.
+    # Sum the area under each edge, dx * mean y, which is negative for an anticlockwise ring seen from above.
     with np.errstate(invalid="ignore", over="ignore"):
         area = -np.add.reduceat(steps * (y + y[after]), starts)
         turned = np.abs(np.add.reduceat(steps, starts)) > 1.0 if angular else np.zeros(starts.size, bool)

@@ -1,4 +1,4 @@
-"""Grid mappings: CF section 5.6 and the names and types of appendix F."""
+"""Grid mappings: CF section 5.6, and the names and types in appendix F."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Variable
 
-#: What earlier drafts of section 5.6 called the names of coordinate reference systems; an example still does.
+#: Names of attributes for coordinate reference systems in earlier drafts of section 5.6; an example still has them.
 _FORMER = {
     "geographic_crs_name": "geographic_coordinate_system_name",
     "projected_crs_name": "projected_coordinate_system_name",
@@ -32,7 +32,7 @@ def grid_mapping_variables(c: Context) -> list[Variable]:
 
 
 def mappings_named(*names: str) -> Callable[[Context], list[Variable]]:
-    """Return what gives the grid mapping variables of these names."""
+    """Return a function that lists the grid mapping variables with these names."""
     return lambda c: [v for v in grid_mapping_variables(c) if v.text("grid_mapping_name") in names]
 
 
@@ -52,7 +52,7 @@ def grid_mapping_is_well_formed(c: Context, v: Variable) -> Iterator[Hit | str]:
             message = f"{text!r} is neither a single name nor 'mapping: coordinate ... mapping: coordinate ...'"
         glued = any(":" in word.rstrip(":") for word in text.split())
         hint = "; a blank is missing after a colon" if glued else ""
-        # The text of section 5.6.1 itself once writes 'crs:lat lon'.
+        # Section 5.6.1 itself has 'crs:lat lon' in one place.
         yield Hit(v, "grid_mapping", message + hint, "warning" if glued else None)
     elif len(text.split()) > 1 and c.version < Version(1, 7):
         yield (f"{text!r} names coordinates; {c.version} allows only a single name; the longer form came with CF-1.7")
@@ -62,21 +62,21 @@ def grid_mapping_is_well_formed(c: Context, v: Variable) -> Iterator[Hit | str]:
 
 @rule("GMP003", each="grid_mapping")
 def grid_mapping_variables_exist(c: Context, v: Variable) -> Iterator[str]:
-    """Each grid mapping variable that is named is there."""
+    """Each grid mapping variable that is named exists."""
     for r in c.references_of(v, "grid_mapping"):
         if r.key is None and r.target is None and not left_to_search(c, v, r.name):
             yield (f"there is no variable {r.name!r}; expected a grid mapping variable")
 
 
 def _known_coordinates(c: Context, v: Variable) -> set[Variable]:
-    """Return the auxiliary coordinates that a variable lists, those that are interpolated among them."""
+    """Return the auxiliary coordinates that a variable lists, including those that are interpolated."""
     nodes = [n for geometry in c.targets(v, "geometry") for n in c.targets(geometry, "node_coordinates")]
     return {*c.targets(v, "coordinates", "coordinate_interpolation", "node_coordinates"), *nodes}
 
 
 @rule("GMP004", each="grid_mapping")
 def coordinates_of_grid_mappings_exist(c: Context, v: Variable) -> Iterator[Hit]:
-    """Each coordinate that a grid_mapping names is there and is one of the variable's own."""
+    """Each coordinate that a grid_mapping names exists and belongs to the variable."""
     named = [r for r in c.references_of(v, "grid_mapping") if r.key == "coordinate"]
     if not named or "mesh" in v.attributes:  # the coordinates of a mesh are named by the mesh
         return
@@ -89,7 +89,7 @@ def coordinates_of_grid_mappings_exist(c: Context, v: Variable) -> Iterator[Hit]
 
 def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimension]) -> Iterator[Hit]:
     if r.target is None:
-        if not r.name.endswith(","):  # that is a matter of GMP001
+        if not r.name.endswith(","):  # GMP001 reports that
             yield Hit(v, "grid_mapping", f"there is no variable {r.name!r}; expected a coordinate of {v.path!r}")
     elif r.target in known:
         return
@@ -147,7 +147,7 @@ def _shown(value: object) -> str:
 
 @rule("GMP008", each=grid_mapping_variables)
 def names_of_the_datum_stand_together(_: Context, v: Variable) -> Iterator[Hit]:
-    """Of the names of ellipsoid, prime meridian, datum and geographic system all are there, or none."""
+    """The names of ellipsoid, prime meridian, datum and geographic system are given all together or not at all."""
     missing = [n for n in NAMED_TOGETHER if n not in v.attributes]
     if not missing or len(missing) == len(NAMED_TOGETHER):
         return
@@ -162,8 +162,8 @@ def names_of_the_datum_stand_together(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP009", each="projected_crs_name")
 def projected_system_needs_its_geographic_one(_: Context, v: Variable) -> Iterator[str]:
-    """A projected_crs_name does not stand without a geographic_crs_name."""
-    # Where other names are there too, GMP008 tells of the one that is missing.
+    """A projected_crs_name requires a geographic_crs_name."""
+    # If other names are given too, GMP008 reports the missing one.
     if "geographic_crs_name" not in v.attributes and v.attributes.keys().isdisjoint(NAMED_TOGETHER):
         yield ("projected_crs_name needs geographic_crs_name beside it")
 
@@ -177,7 +177,7 @@ def grid_mapping_variables_are_scalar(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP015", each=mappings_named("polar_stereographic", "lambert_cylindrical_equal_area"))
 def deprecated_parameters_are_not_used(_: Context, v: Variable) -> Iterator[Hit]:
-    """Two parameters that others have replaced are not used."""
+    """Two deprecated parameters are not used."""
     name = v.text("grid_mapping_name")
     old = "straight_vertical_longitude_from_pole"
     if name == "polar_stereographic" and old in v.attributes:
@@ -195,7 +195,7 @@ def crs_wkt_can_be_read(c: Context) -> Iterator[Hit]:
     from cfagg.cf import wkt  # few datasets have one
 
     for v in grid_mapping_variables(c):
-        text = v.text("crs_wkt")  # of another type: GMP006
+        text = v.text("crs_wkt")  # GMP006 reports other types
         if text is not None:
             for problem in wkt.problems(text):
                 yield Hit(v, "crs_wkt", f"not well-known text of a coordinate reference system: {problem}")

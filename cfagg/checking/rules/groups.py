@@ -1,4 +1,4 @@
-"""Groups and how variables in them are found: CF section 2.7."""
+"""Groups and the search for variables in them: CF section 2.7."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Group, Variable
 
-#: Attributes with a rule of their own that says that what they name must exist.
+#: Attributes with separate rules that require the variables they name to exist.
 _OWN_RULES = frozenset(
     {
         "coordinates", "bounds", "climatology", "geometry", "nodes", "node_coordinates", "grid_mapping",
@@ -23,7 +23,7 @@ _OWN_RULES = frozenset(
     }
 )  # fmt: skip
 
-#: Its words are looked at by rules about what it selects from.
+#: Rules about selections check the words of this attribute.
 _NOT_HERE = frozenset({"select"})
 
 
@@ -38,7 +38,7 @@ def dataset_attributes_are_in_the_root(_: Context, group: Group) -> Iterator[Hit
 
 @rule("GRP002", each=lambda c: c.references)
 def dimensions_of_a_name_are_the_same(_: Context, r: Reference) -> Iterator[Hit]:
-    """A variable in another group that is referred to has the same dimension wherever it has one of the same name."""
+    """A variable referred to in another group does not have a different dimension of the same name."""
     if r.target is None or r.target.group is r.source.group:
         return
     own = {d.name: d for d in r.source.dimensions}
@@ -49,13 +49,13 @@ def dimensions_of_a_name_are_the_same(_: Context, r: Reference) -> Iterator[Hit]
 
 
 def _well_formed(path: str) -> bool:
-    """Whether a path is made of words and slashes."""
+    """Whether a path consists of words and slashes."""
     words = path.removeprefix("/").split("/")
     return all(re.fullmatch(r"\w+", w, re.ASCII) or (w in (".", "..") and w is not words[-1]) for w in words)
 
 
 def _paths(c: Context) -> Iterator[tuple[Variable, str, str, bool]]:
-    """Yield (variable, attribute, path, whether it leads anywhere) of all references by path."""
+    """Yield (variable, attribute, path, whether its target exists) of all references by path."""
     for r in c.references:
         if "/" in r.name or "\\" in r.name:
             yield r.source, r.attribute, r.name, r.target is not None
@@ -70,16 +70,16 @@ def _dimension_names(c: Context) -> Iterator[tuple[Variable, str, str]]:
         for attribute in DIMENSION_LISTS:
             if attribute not in v.attributes or not uses(attribute, c.version):
                 continue
-            # Others use the word too.
+            # Other conventions use this word too.
             if attribute != "dimensions" or v in c.roles.domains:
                 yield from ((v, attribute, name) for name in v.words(attribute))
 
 
 def left_to_search(c: Context, v: Variable, name: str) -> bool:
-    """Return whether the rules on groups report a name in an attribute that leads nowhere.
+    """Return whether the rules on groups report a name in an attribute whose target does not exist.
 
-    They do of paths that are not written as such, and, where there are groups, of all paths and of what a variable
-    below the root refers to.  Of other names the rules of the attributes tell.
+    They report malformed paths and, if there are groups, all paths and all references from variables below the root.
+    The rules of the attributes report other names.
     """
     if c.version < Version(1, 8):
         return False
@@ -91,7 +91,7 @@ def left_to_search(c: Context, v: Variable, name: str) -> bool:
 
 @rule("GRP003", each=_paths)
 def paths_are_words_and_slashes(_: Context, v: Variable, attribute: str, path: str, found: bool) -> Iterator[Hit]:
-    """Paths are written as in UNIX: words of letters, digits and underscores, with slashes between."""
+    """Paths are written as in UNIX: words of letters, digits and underscores separated by slashes."""
     if not _well_formed(path):
         told = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
         note = ", though it leads to a variable here" if found else ""
@@ -100,7 +100,7 @@ def paths_are_words_and_slashes(_: Context, v: Variable, attribute: str, path: s
 
 @rule("GRP004")
 def references_lead_somewhere(c: Context) -> Iterator[Hit]:
-    """What an attribute refers to is in the dataset or declared as external."""
+    """The variables that attributes refer to are in the dataset or declared as external."""
     grouped = len(c.dataset.groups) > 1
     for r in c.references:
         if r.how == "elsewhere" and r.target is not None and not _names_coordinate(r):
@@ -108,8 +108,8 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
         if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
             continue
         if r.attribute in attribute_table() and not uses(r.attribute, c.version):
-            continue  # in this version of CF it is anybody's word
-        # A flat dataset has no groups to search: the rule of the attribute itself tells.
+            continue  # this version of CF does not define the attribute
+        # In a flat dataset there are no groups to search, and the rule of the attribute reports the name.
         if r.attribute in _OWN_RULES and not (grouped and left_to_search(c, r.source, r.name)):
             continue
         if ("/" in r.name or "\\" in r.name) and not _well_formed(r.name):
@@ -134,7 +134,7 @@ def _searched(r: Reference) -> str:
 
 
 def _shadowing(c: Context, how: str) -> Iterator[Hit]:
-    """Yield coordinates that are found near, do not fit, and have a namesake further up that does."""
+    """Yield coordinates that are found nearby but do not fit, although one of the same name further up does."""
     for r in c.references:
         if r.how != how or r.target is None or r.attribute != "coordinates":
             continue
@@ -158,7 +158,7 @@ shared(_shadowing, GRP005="own", GRP006="ancestor")
 
 @rule("GRP007", each=lambda c: c.references)
 def only_coordinate_variables_are_found_laterally(_: Context, r: Reference) -> Iterator[Hit]:
-    """A bare name leads to groups that are not above the referring one for coordinate variables only."""
+    """A bare name refers to groups that are not ancestors of the referring one only for coordinate variables."""
     if r.how == "elsewhere" and r.target is not None and _names_coordinate(r):
         told = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
         yield Hit(r.source, r.attribute, told)
@@ -166,14 +166,14 @@ def only_coordinate_variables_are_found_laterally(_: Context, r: Reference) -> I
 
 @rule("GRP008", each=lambda c: c.references)
 def lateral_coordinates_are_named_by_path(_: Context, r: Reference) -> Iterator[Hit]:
-    """Coordinate variables in groups that are not above the referring one are referred to by path."""
+    """Coordinate variables in groups that are not ancestors of the referring one are referred to by path."""
     if r.how == "lateral" and r.target is not None:
         told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
         yield Hit(r.source, r.attribute, told)
 
 
 def _names_coordinate(r: Reference) -> bool:
-    """Whether a coordinate is meant: of other variables no search leads to groups that are not above."""
+    """Whether a reference is to a coordinate: other variables are searched for only in ancestor groups."""
     return r.attribute in ("coordinates", "node_coordinates", "coordinate_interpolation") or r.key == "coordinate"
 
 

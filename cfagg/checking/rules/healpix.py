@@ -17,7 +17,7 @@ from cfagg.model.dataset import Variable
 
 
 def _level(v: Variable) -> int | None:
-    """Return the refinement level of a mapping, where it is a legal one."""
+    """Return the refinement level of a mapping, or `None` if it is not legal."""
     value = v.numbers("refinement_level")
     if value is None or value.size != 1 or value.dtype.kind not in "iu":
         return None
@@ -25,7 +25,7 @@ def _level(v: Variable) -> int | None:
 
 
 def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield the values of an integer variable block by block, missing ones left out."""
+    """Yield the values of an integer variable block by block, without missing ones."""
     for block in v.blocks() if v.dialect is None else ():
         values = unsigned(v, block.ravel())
         yield values[~missing_mask(v, values)]
@@ -64,7 +64,7 @@ def refinement_level_is_in_range(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP013", each=lambda c: c.with_standard_name("healpix_index"))
 def healpix_index_is_integer(c: Context, v: Variable) -> Iterator[Hit]:
-    """A variable of standard name healpix_index holds integers, none of them negative."""
+    """A variable of standard name healpix_index holds nonnegative integers."""
     if v.kind != "integer":
         yield Hit(v, "standard_name", f"healpix_index is of type {v.dtype}; expected an integer type")
     elif c.options.data:
@@ -103,7 +103,7 @@ def _indices(c: Context, v: Variable) -> list[Variable]:
 
 @rule("GMP016", each=lambda c: c.with_standard_name("healpix_index"), needs="data")
 def distinct_indices_are_a_coordinate_variable(c: Context, v: Variable) -> Iterator[Hit]:
-    """Distinct HEALPix indices stand in a coordinate variable rather than an auxiliary one."""
+    """Distinct HEALPix indices are in a coordinate variable rather than an auxiliary one."""
     if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
         return
     values = v.values().ravel()

@@ -1,4 +1,4 @@
-"""Missing data and valid ranges, and packed data: CF sections 2.5.1 and 8.1, and its wider rules before CF-1.11."""
+"""Missing data, valid ranges and packed data: CF sections 2.5.1 and 8.1, and the wider rules before CF-1.11."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cfagg.model.dataset import Variable
 
 @rule("DAT001", each="valid_range")
 def one_way_to_give_the_valid_range(_: Context, v: Variable) -> Iterator[str]:
-    """``valid_range`` is not there together with ``valid_min`` or ``valid_max``."""
+    """``valid_range`` is not combined with ``valid_min`` or ``valid_max``."""
     others = [n for n in ("valid_min", "valid_max") if n in v.attributes]
     if others:
         yield (f"it is given together with {' and '.join(others)}: keep one way to give the valid range")
 
 
 def _wrong_type(c: Context, v: Variable, name: str) -> str:
-    """Return what is wrong with the type of an attribute that is to be of the type of its variable."""
+    """Return the error in the type of an attribute that must have the type of its variable."""
     value = v.attributes[name]
     if same_type(v, value, typed=c.dataset.typed):
         return ""
@@ -57,7 +57,7 @@ def missing_value_has_the_type_of_its_variable(c: Context, v: Variable) -> Itera
 
 @rule("DAT008", each=lambda c: c.with_attribute("valid_range", "valid_min", "valid_max"))
 def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
-    """``_FillValue`` lies outside the valid range."""
+    """``_FillValue`` is outside the valid range."""
     fill = v.numbers("_FillValue")
     if fill is None or fill.size != 1 or not v.is_numeric or holds(fill) == "other":
         return
@@ -67,7 +67,7 @@ def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
         return
     if (low is None or value >= low) and (high is None or value <= high):
         ends = f"from {'any' if low is None else low} to {'any' if high is None else high}"
-        # A range that is open at one side may be meant to end where the fill value is.
+        # A range that is open on one side may be meant to end at the fill value.
         half = "info" if low is None or high is None else None
         told = f"{value} lies within the valid range {ends}; choose a value outside"
         yield Hit(v, "_FillValue", told, half)  # type: ignore[arg-type]
@@ -75,17 +75,17 @@ def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("DAT009", each="missing_value")
 def missing_value_equals_fill_value(_: Context, v: Variable) -> Iterator[str]:
-    """``missing_value`` equals ``_FillValue`` where both are given."""
+    """``missing_value`` equals ``_FillValue`` if both are given."""
     if "_FillValue" not in v.attributes:
         return
     one, other = v.attributes["missing_value"], v.attributes["_FillValue"]
     if isinstance(one, str) and isinstance(other, str):
         differs = one != other
     elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        # Most are equal in every respect.
+        # Most are equal in type and bytes.
         differs = (one.dtype != other.dtype or one.tobytes() != other.tobytes()) and not _among(v, other, one)
     else:
-        return  # of different types: reported by the rule about these
+        return  # the rule about types reports different types
     if differs:
         yield (f"it is {_shown(one)}, _FillValue {_shown(other)}: use one value for both")
 
@@ -110,17 +110,17 @@ def _shown(value: object) -> str:
 
 _ATTRIBUTES = ("scale_factor", "add_offset")
 
-#: Since then only real numbers pack, whatever the type of the variable.
+#: Since this version only real numbers pack data, whatever the type of the variable.
 _STRICT = Version(1, 11)
 
 
 def _types(c: Context, v: Variable) -> tuple[np.dtype[Any], ...]:
-    """Return the types of ``scale_factor`` and ``add_offset`` if all that are there are numbers."""
+    """Return the types of ``scale_factor`` and ``add_offset`` if all that exist are numbers."""
     found = []
     for name in _ATTRIBUTES:
         given = v.attributes.get(name)
         if isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.size == 1:
-            # JSON does not tell 1 from 1.0.
+            # JSON does not distinguish 1 from 1.0.
             found.append(given.dtype.newbyteorder("=") if c.dataset.typed else np.dtype("f8"))
         elif name in v.attributes:
             return ()
@@ -156,14 +156,14 @@ def _may_pack(c: Context, v: Variable, dtype: np.dtype[Any]) -> bool:
 
 @once
 def _packed(c: Context) -> list[tuple[Variable, np.dtype[Any]]]:
-    """Return packed variables and the type of their attributes, where that is right in itself."""
+    """Return packed variables and the type of their attributes, if that type is valid."""
     found = []
     for v in c.with_attribute(*_ATTRIBUTES):
         types = _types(c, v)
         if not types or len(set(types)) > 1 or not all(_may_pack(c, v, t) for t in types) or v.kind == "other":
             continue
         if c.version < _STRICT and types[0] == v.dtype.newbyteorder("="):
-            continue  # then nothing is packed, only scaled
+            continue  # the values are only scaled, not packed
         found.append((v, types[0]))
     return found
 

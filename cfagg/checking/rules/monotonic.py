@@ -29,7 +29,7 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
     if unwritten(v):
         if c.dataset.format != "cdl":  # a header in CDL has no values
             message = f"all {v.size} values are the fill value: the coordinate was never written"
-            # A file without any values is a template, to be filled later.
+            # A file without any values is a template to be filled later.
             yield Hit(v, None, message, None if _any_written(c) else "warning")
         return
     before, value = (x.item() for x in _raw(v, at - 1, at + 1))
@@ -47,17 +47,17 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
 
 @once
 def _any_written(c: Context) -> bool:
-    """Whether any variable has values beside the fill value."""
+    """Whether any variable has values other than the fill value."""
     readable = (v for v in c.dataset.variables if v.read is not None and v.is_numeric and v.dialect is None)
     return any(v.stored and v.size > 0 and not unwritten(v) for v in readable)
 
 
 def _turn(v: Variable) -> int | None:
-    """Return the index of the first value that does not go on in the direction of the first two, `None` for none."""
+    """Return the index of the first value that breaks the direction of the first two, or `None` if none does."""
     start, last, rises = 0, None, None
     for block in v.blocks():
         values = _unsigned(v, np.asarray(block).ravel())
-        if values.dtype.kind not in "iuf":  # whatever the header says
+        if values.dtype.kind not in "iuf":  # whatever the header declares
             return None
         if last is not None:
             values = np.concatenate([last, values])
@@ -78,7 +78,7 @@ def _raw(v: Variable, start: int, stop: int) -> npt.NDArray[Any]:
 
 
 def _unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values with the sign that the attribute ``_Unsigned`` of the netCDF User Guide gives them."""
+    """Return values with the signedness that the attribute ``_Unsigned`` of the netCDF User Guide declares."""
     if values.dtype.kind == "i" and (v.text("_Unsigned") or "").lower() == "true":
         return values.view(values.dtype.str.replace("i", "u"))
     return values

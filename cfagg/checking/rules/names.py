@@ -15,7 +15,7 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Group, Variable
 
-#: What begins like this belongs to a library or a service, not to the writer of the dataset.
+#: Prefixes of names that libraries or services create, not the writer of the dataset.
 _SYSTEM = (
     "_FillValue", "_Unsigned", "_Encoding", "_Coordinate", "_Quantize", "_ChunkSize", "_Chunk", "_Storage", "_Deflate",
     "_Shuffle", "_Fletcher32", "_Endianness", "_NoFill", "_Filter", "_Codecs", "_Format", "_IsNetcdf4", "_NC",
@@ -76,14 +76,14 @@ def dimensions_are_distinct(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("DOC009", each=variables)
 def text_is_not_named_like_its_dimension(_: Context, v: Variable) -> Iterator[Hit]:
-    """A one-dimensional variable of text is not named like its dimension."""
+    """A one-dimensional text variable does not have the name of its dimension."""
     if not v.is_text or not v.dims or v.dims[0] != v.name:
         return
     told = "text cannot be a coordinate variable: rename the variable or the dimension"
     if len(v.dims) == 1:
         yield Hit(v, None, f"the {v.kind} variable has the name of its dimension; {told}")
     elif len(v.dims) == 2 and v.kind == "char":
-        # By section 2.2 it is a one-dimensional array of strings, by its shape a variable of two dimensions.
+        # It is a one-dimensional array of strings in section 2.2, but has two dimensions.
         note = "it is one-dimensional if the length of the strings is not counted"
         yield Hit(v, None, f"the strings have the name of their dimension ({note}); {told}", "warning")
 
@@ -114,7 +114,7 @@ def _axes(c: Context) -> dict[int, Axis | None]:
 
 @rule("DOC007")
 def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
-    """Dimensions of time, height, latitude and longitude stand in this order."""
+    """Dimensions of time, height, latitude and longitude are in this order."""
     axes = _axes(c)
     for v in c.dataset.variables:
         if len(v.dimensions) < 2:
@@ -132,7 +132,7 @@ def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
 
 @rule("DOC008")
 def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
-    """Dimensions of other things than space and time stand to the left of those."""
+    """Dimensions other than those of space and time precede them."""
     axes, data = _axes(c), c.roles.data
     coards = "COARDS" in (c.dataset.root.text("Conventions") or "")
     for v in c.dataset.variables:
@@ -149,7 +149,7 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
 
 
 def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:
-    """Whether a dimension without an axis is known to be none of space and time."""
+    """Whether a dimension without an axis is known not to be one of space and time."""
     v = _coordinates(c).get(id(dimension))
     if id(dimension) in _spatial(c):
         return False

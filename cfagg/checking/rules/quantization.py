@@ -12,7 +12,7 @@ from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
-#: Each algorithm and the attribute that tells how much it keeps.
+#: Each algorithm and the attribute that gives the precision it keeps.
 _ALGORITHMS = {
     "bitround": "quantization_nsb",
     "bitgroom": "quantization_nsd",
@@ -20,7 +20,7 @@ _ALGORITHMS = {
     "granular_bitround": "quantization_nsd",
 }
 
-#: How the attributes of the netCDF library begin, by which it tells what it has done.
+#: Prefixes of the attributes in which the netCDF library records quantization.
 _BY_LIBRARY = {
     "_QuantizeBitRound": "bitround",
     "_QuantizeBitGroom": "bitgroom",
@@ -50,7 +50,7 @@ def container_tells_algorithm_and_implementation(_: Context, v: Variable) -> Ite
 
 @rule("QNT002", each=_containers)
 def algorithm_is_known(_: Context, v: Variable) -> Iterator[Hit]:
-    """``algorithm`` is one of the four that are standardized."""
+    """``algorithm`` is one of the four standardized ones."""
     name = v.text("algorithm")
     if name is None or name.strip() in _ALGORITHMS:
         return
@@ -64,7 +64,7 @@ def algorithm_is_known(_: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("QNT003", each=variables)
 def only_real_numbers_are_quantized(_: Context, v: Variable) -> Iterator[Hit]:
-    """Quantized variables are of a floating-point type, and ``quantization`` says that they are quantized."""
+    """Quantized variables are of a floating-point type, and are marked as quantized by ``quantization``."""
     if "quantization" in v.attributes:
         if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
             yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected text")
@@ -93,7 +93,7 @@ def quantization_names_a_variable(c: Context, v: Variable) -> Iterator[str]:
 
 
 def _parameter(c: Context, v: Variable) -> str | None:
-    """Return the attribute that must say how much is kept; `None` if the algorithm is not known."""
+    """Return the required attribute for the precision kept, or `None` if the algorithm is unknown."""
     target = c.target(v, "quantization")
     return _ALGORITHMS.get((target.text("algorithm") or "").strip().lower()) if target is not None else None
 
@@ -124,7 +124,7 @@ def parameter_of_the_quantization_is_there(c: Context, v: Variable) -> Iterator[
 
 
 def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
-    """Yield where the attribute that the netCDF library gives to what it quantizes says something else."""
+    """Yield contradictions to the attribute that the netCDF library adds to quantized variables."""
     system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
     kept = v.numbers(system) if system is not None else None
     if system is None or kept is None or kept.size != 1:
@@ -174,7 +174,7 @@ def coordinates_are_not_quantized(c: Context, v: Variable) -> Iterator[str]:
 
 @rule("QNT009", each=_containers)
 def implementation_tells_name_and_version(_: Context, v: Variable) -> Iterator[Hit]:
-    """``implementation`` reads ``name version number``, with more in parentheses or not."""
+    """``implementation`` reads ``name version number``, optionally with more in parentheses."""
     text = v.text("implementation")
     if text is not None and not _tells_version(text):
         told = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"

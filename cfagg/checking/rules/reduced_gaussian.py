@@ -14,7 +14,7 @@ from cfagg.model.dataset import Variable
 
 
 def _latitudes(c: Context, mapping: Variable) -> Variable | None:
-    """Return the latitude variable of a mapping: of one dimension, both of the name in latitude_dimension."""
+    """Return the one-dimensional latitude variable named, like its dimension, in latitude_dimension."""
     name = mapping.text("latitude_dimension")
     if name is None:
         return None
@@ -24,7 +24,7 @@ def _latitudes(c: Context, mapping: Variable) -> Variable | None:
 
 
 def _points(c: Context, mapping: Variable) -> int | None:
-    """Return the number of points of the whole grid, by the lengths of its latitude lines."""
+    """Return the number of points of the whole grid, the sum of the lengths of its latitude lines."""
     for attribute in ("points_per_latitude", "accumulated_points_per_latitude"):
         name = mapping.text(attribute)
         target = c.resolver.variable(name, mapping.group)[0] if name else None
@@ -51,7 +51,7 @@ def _values(v: Variable, points: int | None) -> Iterator[Hit]:
     rising: bool | None = None
     for block in v.blocks():
         values = block.astype(np.int64)
-        # The index of the first point is 0 by appendix F, so "positive" in section 5.6 is read as not negative.
+        # The index of the first point is 0 in appendix F, so "positive" in section 5.6 is read as nonnegative.
         if values.min() < 0:
             yield Hit(v, None, f"the index {int(values.min())} is negative")
             return
@@ -93,7 +93,7 @@ def number_of_latitudes_is_even(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP020", each=mappings_named("reduced_gaussian"))
 def latitude_variable_exists(c: Context, v: Variable) -> Iterator[Hit]:
-    """A variable of one dimension exists, both named as latitude_dimension says."""
+    """A variable of one dimension exists, and both have the name in latitude_dimension."""
     name = v.text("latitude_dimension")
     if name is not None and _latitudes(c, v) is None:
         yield Hit(
@@ -103,7 +103,7 @@ def latitude_variable_exists(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP021", each=mappings_named("reduced_gaussian"))
 def points_per_latitude_exist(c: Context, v: Variable) -> Iterator[Hit]:
-    """The variable with the numbers of points is there, an integer for each latitude line."""
+    """The variable with the numbers of points exists and has an integer for each latitude line."""
     for attribute in ("points_per_latitude", "accumulated_points_per_latitude"):
         name = v.text(attribute)
         if name is None:

@@ -12,13 +12,13 @@ from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 
-#: So many files are named in a message.
+#: Number of files that a message names.
 _NAMED = 5
 
 
 @rule("REF001")
 def references_are_listed(c: Context) -> Iterator[Hit]:
-    """Tell in which datasets the values of aggregations stand."""
+    """Report the datasets that contain the values of aggregations."""
     if not aggregations(c):
         return
     from cfagg.checking.described import described

@@ -20,16 +20,16 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version
 from cfagg.model.dataset import Variable
 
-#: Names that the draft of the conventions uses before they are in the table.
+#: Names in the draft of the conventions that are not yet in the table.
 _COMING = frozenset({"reduced_gaussian_index"})
 
-#: Modifiers that a standard name of its own has replaced.
+#: Modifiers that separate standard names have replaced.
 _REPLACED = ("status_flag", "number_of_observations")
 
-#: For as many unlisted names the nearest listed one is looked for; it takes some milliseconds each.
+#: Number of unlisted names for which the nearest listed one is searched, at some milliseconds each.
 _SUGGESTED = 50
 
-#: Attributes by which a coordinate is an index or identifier that needs no description.
+#: Attributes that mark a coordinate as an index or identifier, which needs no description.
 _INDEX = frozenset({"compress", "sample_dimension", "instance_dimension", "cf_role"})
 
 
@@ -51,7 +51,7 @@ def _given(value: object) -> bool:
 
 @rule("NAM002", each="standard_name")
 def standard_name_is_a_name_and_a_modifier(c: Context, v: Variable) -> Iterator[Hit | str]:
-    """``standard_name`` is text of one word, or of two."""
+    """``standard_name`` is text of one or two words."""
     value = v.attributes["standard_name"]
     if isinstance(value, str):
         words = value.split()
@@ -90,7 +90,7 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     names = standard_names(c)
     version = standard_names_version(c)
     if rest and rest.rsplit(maxsplit=1)[-1] not in modifiers and not _may_be_newer(c, v):
-        name, rest = name + rest, ""  # a name written with a blank, of which `modifier_is_listed` says nothing
+        name, rest = name + rest, ""  # a name with a blank, which `modifier_is_listed` does not report
         joined = "_".join(name.lower().split())
         if joined in names:
             message = f"standard_name {name!r} holds a blank; {joined!r} is listed"
@@ -117,7 +117,7 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
 
 
 def _may_be_newer(c: Context, v: Variable) -> bool:
-    """Whether the dataset names a newer table of standard names than the one at hand."""
+    """Whether the dataset names a newer table of standard names than the one available."""
     version, named = standard_names_version(c), named_version(v.group)
     return named is not None and version.isdigit() and named > int(version)
 
@@ -129,7 +129,7 @@ def _looked_for(_: Context) -> set[str]:
 
 @rule("NAM004", each="standard_name")
 def modifier_is_listed(c: Context, v: Variable) -> Iterator[Hit]:
-    """What follows a standard name is a modifier of Appendix C."""
+    """A word after a standard name is a modifier of Appendix C."""
     words = v.words("standard_name")
     if len(words) == 2 and words[1] not in modifiers:
         if words[0] not in standard_names(c) and words[0] not in _COMING and not _may_be_newer(c, v):
@@ -143,7 +143,7 @@ def modifier_is_listed(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("NAM005", each=lambda c: c.with_standard_name("region", "area_type"))
 def regions_and_area_types_are_listed(c: Context, v: Variable) -> Iterator[Hit]:
-    """Variables with the standard name ``region`` or ``area_type`` hold listed names, or flags that mean such names."""
+    """Variables with the standard name ``region`` or ``area_type`` hold listed names, or flags for them."""
     words = v.words("standard_name")
     if words not in (["region"], ["area_type"]):
         return
@@ -171,7 +171,7 @@ def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str
 
 @rule("NAM006", each="standard_name")
 def replaced_modifiers_are_not_used(_: Context, v: Variable) -> Iterator[Hit]:
-    """The modifiers ``status_flag`` and ``number_of_observations`` gave way to standard names."""
+    """The modifiers ``status_flag`` and ``number_of_observations`` have been replaced by standard names."""
     words = v.words("standard_name")
     if len(words) == 2 and words[1] in _REPLACED:
         message = f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone"

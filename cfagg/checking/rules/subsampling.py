@@ -1,4 +1,4 @@
-"""Compression by gathering, and what describes coordinate subsampling: CF sections 8.2 and 8.3, as the text has it."""
+"""Compression by gathering and the attributes of coordinate subsampling: CF sections 8.2 and 8.3."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable
 
-#: The term of which a flag tells how a method works, and that flag.
+#: The term with flags for a method, and the flag that affects how it works.
 _FLAGS, _MEANING = ("interpolation_subarea_flags",), "location_use_3d_cartesian"
 
 
 @rule("SUB001", each="coordinate_interpolation")
 def coordinate_interpolation_names_variables(c: Context, v: Variable) -> Iterator[Hit | str]:
-    """A coordinate_interpolation lists tie point variables and interpolation variables that are there."""
+    """A coordinate_interpolation lists existing tie point variables and interpolation variables."""
     text = v.text("coordinate_interpolation")
     if faulty_text(v.attributes["coordinate_interpolation"], c.version):
         return
@@ -77,7 +77,7 @@ def computational_precision_is_32_or_64(_: Context, v: Variable) -> Iterator[Hit
 
 @rule("SUB004", each=interpolation_variables)
 def tie_point_mapping_is_sound(c: Context, v: Variable) -> Iterator[Hit]:
-    """A tie_point_mapping maps dimensions of the data variable to dimensions that it has not, each once."""
+    """A tie_point_mapping maps dimensions of the data variable to dimensions that it lacks, each once."""
     parts = mapping(c, v)
     if parts is None:
         text = v.text("tie_point_mapping")
@@ -98,7 +98,7 @@ def tie_point_mapping_is_sound(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("SUB011", each=interpolation_variables)
 def parameters_are_of_the_method(c: Context, v: Variable) -> Iterator[Hit]:
-    """An interpolation_parameters has terms that the method knows, each with a variable that is there."""
+    """An interpolation_parameters has terms of the method, each with an existing variable."""
     method = METHODS.get(v.text("interpolation_name") or "")
     given: set[str] = set()
     if "interpolation_parameters" in v.attributes:
@@ -135,7 +135,7 @@ def interpolation_variables_are_scalar(_: Context, v: Variable) -> Iterator[Hit]
 
 
 def _gathered(c: Context, v: Variable) -> list[Dimension | None]:
-    """Return the dimensions that a list variable names, `None` for each that is not there."""
+    """Return the dimensions that a list variable names, with `None` for each that does not exist."""
     return [c.resolver.dimension(name, v.group) for name in v.words("compress")]
 
 
@@ -153,7 +153,7 @@ def compress_stands_on_a_list(_: Context, v: Variable) -> Iterator[str]:
 
 @rule("GAT002", each="compress")
 def compress_names_dimensions(c: Context, v: Variable) -> Iterator[str]:
-    """A compress attribute is text that names dimensions which are there."""
+    """A compress attribute is text that names existing dimensions."""
     text = v.text("compress")
     if faulty_text(v.attributes["compress"], c.version):
         return

@@ -18,7 +18,7 @@ from cfagg.model.dataset import AttributeValue, Group, Variable
 
 _REMEDY = "; normalize the text"
 
-#: Of longer texts the beginning is looked at.
+#: Only the beginning of longer texts is checked.
 _LONGEST = 1 << 20
 
 
@@ -33,7 +33,7 @@ def _attributes(c: Context) -> Iterator[tuple[Group | Variable, str, AttributeVa
 
 
 def _fault(text: str | bytes) -> str:
-    """Return what is wrong with a text, nothing if it is UTF-8 in normalization form C."""
+    """Return the error in a text, or an empty string if it is UTF-8 in normalization form C."""
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -62,7 +62,7 @@ def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
                 owner = where.path if isinstance(where, Variable) else None if where.path == "/" else f"{where.path}/"
                 known = name in attribute_table()
                 fix = _normalized(owner, name, value) if isinstance(value, str) and fault.endswith(_REMEDY) else ()
-                # The rule is about CF attributes: it may mean those that CF defines, or all in a CF dataset.
+                # The rule is about CF attributes, which may be those that CF defines or all in a CF dataset.
                 note = "" if known else " (an attribute that CF does not define)"
                 yield Hit(where, name, fault + note, None if known else "warning", fix)
                 break
@@ -98,7 +98,7 @@ def _fault_of_values(v: Variable, values: npt.NDArray[Any]) -> str:
 
 @rule("DOC003", each=_attributes)
 def an_attribute_is_one_string(c: Context, where: Group | Variable, name: str, value: AttributeValue) -> Iterator[Hit]:
-    """An attribute of strings holds one of them."""
+    """A string attribute holds a single string."""
     if not isinstance(value, tuple) or len(value) == 1:
         return
     if name in attribute_table() or (name in TYPES and where in c.roles.grid_mappings):

@@ -1,4 +1,4 @@
-"""Compression by coordinate subsampling, tie points and their indices: CF section 8.3."""
+"""Compression by coordinate subsampling: tie points and their indices (CF section 8.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _names(dimensions: object) -> str:
 
 @rule("SUB005")
 def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
-    """The tie points of an interpolation variable have the subsampled dimensions, and others of the data variable."""
+    """Tie points of an interpolation variable have the subsampled dimensions, and others of the data variable."""
     told: set[tuple[int, int]] = set()
     for use in uses(c):
         parts = sound(c, use.interpolation)
@@ -59,14 +59,14 @@ def _mapped(
 
 @rule("SUB006")
 def index_variables_exist(c: Context) -> Iterator[Hit]:
-    """Each tie point index variable that a mapping names is there."""
+    """Each tie point index variable that a mapping names exists."""
     for v, part in _mapped(c, mapping):
         if part.index_variable is None:
             yield Hit(v, "tie_point_mapping", f"there is no variable {part.indices!r} with indices of tie points")
 
 
 def _indices(c: Context) -> Iterator[tuple[Variable, MappedDimension]]:
-    """Yield each index variable once for each dimension of a mapping in which nothing else is wrong."""
+    """Yield each index variable once for each dimension of a mapping without other errors."""
     seen = set()
     for _, part in _mapped(c, sound):
         v = part.index_variable
@@ -94,7 +94,7 @@ def index_variables_have_the_subsampled_dimension(_: Context, v: Variable, part:
 
 @rule("SUB009", each=_indices, needs="data")
 def indices_of_tie_points_grow(_: Context, v: Variable, part: MappedDimension) -> Iterator[Hit]:
-    """Indices of tie points begin at 0 and grow, by 1 only where a continuous area ends."""
+    """Indices of tie points start at 0 and increase, by 1 only where a continuous area ends."""
     values = _values(v)
     if values is None or not values.size or part.subsampled_dimension is not v.dimensions[0]:
         return  # SUB007, SUB008
@@ -113,13 +113,13 @@ def indices_of_tie_points_grow(_: Context, v: Variable, part: MappedDimension) -
 
 
 def _values(v: Variable) -> npt.NDArray[np.int64] | None:
-    """Return indices of tie points, `None` where they are not a list of integers, or were not written."""
+    """Return indices of tie points, or `None` if they are not a list of integers or were not written."""
     usable = len(v.stored) == 1 and v.kind == "integer" and not unwritten(v)
     return v.values().astype(np.int64) if usable else None
 
 
 def _disorder(values: npt.NDArray[np.int64]) -> str | None:
-    """Return what is wrong with the order of indices."""
+    """Return the error in the order of indices, or `None`."""
     steps = np.diff(values)
     short = steps <= 1
     if values[0] != 0:
@@ -135,7 +135,7 @@ def _disorder(values: npt.NDArray[np.int64]) -> str | None:
 
 @rule("SUB010")
 def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
-    """An interpolation subarea dimension has a size less than the subsampled one by the continuous areas."""
+    """An interpolation subarea dimension is smaller than the subsampled one by the number of continuous areas."""
     for v, part in _mapped(c, sound):
         subsampled, subarea, index = part.subsampled_dimension, part.subarea_dimension, part.index_variable
         if subsampled is None or subarea is None:
@@ -193,7 +193,7 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
 
 @rule("SUB013", each="bounds_tie_points")
 def bounds_tie_points_names_one_variable(c: Context, v: Variable) -> Iterator[str]:
-    """A bounds_tie_points attribute is the name of one variable that is there."""
+    """A bounds_tie_points attribute is the name of one existing variable."""
     names = c.references_of(v, "bounds_tie_points")
     if v.text("bounds_tie_points") is None or len(names) != 1:
         yield ("bounds_tie_points is not one name; expected that of a variable")
@@ -227,7 +227,7 @@ def bounds_tie_points_are_numbers(_: Context, __: Variable, bounds: Variable) ->
 
 @rule("SUB016", each=_bounds)
 def bounds_tie_points_have_the_attributes_of_bounds(_: Context, v: Variable, bounds: Variable) -> Iterator[Hit]:
-    """Bounds tie points have no fill value, and inherited attributes only as their tie points have them."""
+    """Bounds tie points have no fill value, and inherited attributes only if they equal those of their tie points."""
     for name in ("_FillValue", "missing_value"):
         if name in bounds.attributes:
             yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing").mended()

@@ -14,7 +14,7 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version
 from cfagg.model.dataset import Variable
 
-#: A zone as CF writes it: Z, or a sign, the hour, and perhaps a colon and the minute.
+#: A zone in the form of CF: Z, or a sign, the hour, and optionally a colon and the minute.
 _ZONE = re.compile(r"Z|[-+]\d{1,2}(:\d{2})?")
 
 _FORM = "year-month-day, or year-month-day hour:minute:second with an optional zone"
@@ -40,10 +40,10 @@ def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
 
 
 def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
-    """Yield what is wrong with the units of a time coordinate."""
+    """Yield the errors in units of a time coordinate without a reference."""
     parts = split_reference(units)
     if parts is None:
-        # Units that are none of time at all are a matter of units and standard names.
+        # The rules on units and standard names report units that are not units of time.
         if is_time(units):
             name = (v.text("standard_name") or "").strip()
             doubt: Severity | None = "warning" if name and name not in TIME_NAMES else None
@@ -54,7 +54,7 @@ def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
             yield Hit(v, "units", message, doubt)
         return
     _, word, text = parts
-    # Before CF-1.13 a text that UDUNITS does not read is a matter of units.
+    # Before CF-1.13, the rules on units report text that UDUNITS does not read.
     if not text or (c.version >= Version(1, 13) and _no_datetime(text)):
         yield Hit(v, "units", f"{units!r} contains no datetime after {word!r}; expected e.g. 2000-01-01")
 
@@ -76,7 +76,7 @@ def zone_is_zero_in_utc_and_tai(_: Context, t: Time) -> Iterator[Hit]:
 
 @rule("TIM003", each=times)
 def reference_datetime_has_the_right_form(c: Context, t: Time) -> Iterator[Hit]:
-    """The reference datetime is written as CF says: a date, perhaps a time, and a zone only after a time."""
+    """The reference datetime has the form of CF: a date, optionally a time, and a zone only after a time."""
     if _no_datetime(t.text):
         return  # TIM001
     for message, severity in _form(t, c.version):
@@ -84,7 +84,7 @@ def reference_datetime_has_the_right_form(c: Context, t: Time) -> Iterator[Hit]:
 
 
 def _form(t: Time, version: Version) -> Iterator[tuple[str, Severity | None]]:
-    """Yield what is wrong with the form of a reference datetime; after an error nothing more."""
+    """Yield problems in the form of a reference datetime, up to the first error."""
     d = t.datetime
     if d is None or d.rest or d.day is None:
         lacks = "lacks month or day" if d is not None and not d.rest else "is not of that form"
@@ -112,7 +112,7 @@ def _form(t: Time, version: Version) -> Iterator[tuple[str, Severity | None]]:
 
 
 def _zone(d: Datetime) -> str:
-    """Return what is wrong with the zone, empty if nothing is."""
+    """Return the error in the zone, or an empty string."""
     zone = d.zone or ""
     if zone[0].isalpha() and zone != "Z":
         return f"the zone {zone!r} is a name; expected Z or an offset such as +5:30"
@@ -179,7 +179,7 @@ def no_zone_but_zero(_: Context, t: Time) -> Iterator[Hit]:
 
 @rule("TIM024", each=times)
 def leading_zeroes(_: Context, t: Time) -> Iterator[Hit]:
-    """The year of the reference datetime has four digits at least, the other parts have two."""
+    """The year of the reference datetime has at least four digits, the other parts have two."""
     d = t.datetime
     if d is None or not d.complete or d.packed:
         return

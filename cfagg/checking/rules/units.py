@@ -1,4 +1,4 @@
-"""What ``units`` may hold: CF section 3.1, with 4.1, 4.2 and 4.4.1 on coordinates that must have units."""
+"""The contents of ``units``: CF section 3.1, with 4.1, 4.2 and 4.4.1 on coordinates that must have units."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
-#: Volume fractions that CF names as those of UDUNITS.
+#: Volume fractions that CF lists as units of UDUNITS.
 _FRACTIONS = re.compile(r"(?<![A-Za-z])pp[mbtq]?v(?![A-Za-z])")
 
-#: What is often written for a pure number.
+#: Common spellings of the unit of a pure number.
 _NUMBERS = frozenset(
     {
         "-", "--", "none", "n/a", "na", "unitless", "dimensionless", "no units", "no unit", "nondimensional",
@@ -28,7 +28,7 @@ _NUMBERS = frozenset(
     }
 )  # fmt: skip
 
-#: Units by what is often written for them, without blanks, dots and underscores and in small letters.
+#: Units by common other spellings, in lower case without blanks, dots and underscores.
 _SPELLINGS = {
     **dict.fromkeys(("e", "dege", "degreee", "degreese", "degeast", "degreeeast", "degreeseast", "°e"), "degrees_east"),
     **dict.fromkeys(
@@ -39,7 +39,7 @@ _SPELLINGS = {
     **dict.fromkeys(("degk", "degreek", "degreesk", "degkelvin", "degreekelvin", "degreeskelvin", "kelvins"), "K"),
 }
 
-#: Units of angles, which are pure numbers to UDUNITS.
+#: Units of angles, which UDUNITS treats as pure numbers.
 _ANGLE = re.compile(r"\b(?:degrees?\w*|rad(?:ian)?s?|sr|steradians?)\b")
 
 #: Parts of units: a name with its power, a power after a bracket, a number on its own.
@@ -77,7 +77,7 @@ def dimensional_quantities_have_units(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("UNI002", each=variables)
 def units_are_known(c: Context, v: Variable) -> Iterator[Hit]:
-    """``units`` is a text that UDUNITS knows, or one of the three names of levels."""
+    """``units`` is a string that UDUNITS recognizes, or one of the three names of levels."""
     if "units" not in v.attributes:
         return
     value = v.attributes["units"]
@@ -87,7 +87,7 @@ def units_are_known(c: Context, v: Variable) -> Iterator[Hit]:
             number = value.strip().lower() in _NUMBERS
             yield Hit(v, "units", message, fix=(Edit(v.path, "units", "1", safe=False),) if number else ())
     elif isinstance(value, bytes):
-        # Text that is not UTF-8 is an error of its own since CF 1.12.
+        # Text that is not UTF-8 is a separate error since CF 1.12.
         if c.version < Version(1, 12) and not known(value.decode("latin-1")):
             yield Hit(v, "units", f"units {value.decode('latin-1')!r} are not known to UDUNITS")
     elif not isinstance(value, tuple) or c.version < Version(1, 12):
@@ -95,7 +95,7 @@ def units_are_known(c: Context, v: Variable) -> Iterator[Hit]:
 
 
 def _unknown(c: Context, v: Variable, units: str) -> str | None:
-    """Return what is wrong with units as a text, `None` if nothing is."""
+    """Return the error in the text of units, or `None`."""
     text = units.strip()
     if known(text) or text in LEVEL_UNITS or _FRACTIONS.fullmatch(text):
         return None
@@ -103,7 +103,7 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     if reference is not None and not known(reference[0]):
         reference = None  # such as "mins since", which libraries read
     if reference is not None and c.version >= Version(1, 13):
-        return None  # the rules on reference times say more
+        return None  # the rules on reference times are more specific
     if reference is not None and v in time_like(c):
         if not reference[2]:
             return None  # TIM001
@@ -112,7 +112,7 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
         return None  # reported once, for the parent
     if text and text == expected_units(c, v):
-        return None  # the standard name table itself writes such as dB
+        return None  # the standard name table itself has such units, for example dB
     shown = units if len(units) <= 80 else units[:77] + "..."
     if reference is not None:
         return (
@@ -127,7 +127,7 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
 
 
 def _meant(c: Context, v: Variable, text: str) -> str | None:
-    """Return the units that are probably meant, `None` where no guess is safe."""
+    """Return the units that are probably intended, or `None` if no guess is safe."""
     expected = expected_units(c, v)
     spelled = _SPELLINGS.get(re.sub(r"[\s_.]", "", text.lower()))
     candidates = [spelled, text.lower(), text.replace("**", "^"), text.replace("_", " ")]
@@ -137,7 +137,7 @@ def _meant(c: Context, v: Variable, text: str) -> str | None:
         if expected is not None and known(expected):
             if convertible(candidate, expected):
                 return candidate
-        # In small letters a short symbol may be another unit: 'E' is not 'e', the charge of an electron.
+        # A short symbol in lower case may be another unit: 'E' is not 'e', the charge of an electron.
         elif candidate != text.lower() or all(len(word) > 3 for word in re.findall(r"[A-Za-z]+", text)):
             return candidate
     return None
@@ -163,7 +163,7 @@ def named_fractions_have_plain_units(_: Context, v: Variable) -> Iterator[str]:
 
 @rule("UNI005", each="standard_name")
 def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
-    """Units convert to the canonical ones of the standard name, as modifier and cell methods change them."""
+    """Units are convertible to the canonical ones of the standard name after modifier and cell methods."""
     units = v.text("units")
     expected = expected_units(c, v) if units is not None else None
     if not units or not expected or is_cell(c, v):
@@ -181,7 +181,7 @@ def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
     if not known(expected) and is_logarithmic(units):
         return
     if v.words("standard_name") == ["ocean_sigma_z_coordinate"] and convertible(units, "m"):
-        return  # Appendix D asks for a length, the table of names for a pure number
+        return  # Appendix D requires a length, the table of names a pure number
     hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
     levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
     if levels and _same_quantity(units, expected):
@@ -208,7 +208,7 @@ def _why(v: Variable, expected: str) -> str:
 
 @rule("UNI009", each="units")
 def levels_have_no_units(_: Context, v: Variable) -> Iterator[Hit]:
-    """The units ``level``, ``layer`` and ``sigma_level`` are not used any more."""
+    """The deprecated units ``level``, ``layer`` and ``sigma_level`` are not used."""
     text = (v.text("units") or "").strip()
     if text in LEVEL_UNITS:
         message = f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'"

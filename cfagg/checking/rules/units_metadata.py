@@ -1,4 +1,4 @@
-"""Whether a temperature is a difference, and leap seconds, by ``units_metadata``: CF sections 3.1.2 and 4.4."""
+"""Differences of temperature and leap seconds in ``units_metadata``: CF sections 3.1.2 and 4.4."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIFFERENCES = frozenset({"range", "standard_deviation", "variance"})
 
 @rule("UNI004")
 def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
-    """``units_metadata`` has one of the listed values, and one for its units."""
+    """``units_metadata`` has one of the listed values for its units."""
     allowed = _TEMPERATURES + _LEAP_SECONDS if c.version >= Version(1, 12) else _TEMPERATURES
     for v in c.with_attribute("units_metadata"):
         value = v.attributes["units_metadata"]
@@ -36,7 +36,7 @@ def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
                 yield Hit(v, "units_metadata", f"{text!r} is for temperatures, but units {units!r} are of a time")
             continue
         if isinstance(value, tuple) and c.version >= Version(1, 12):
-            continue  # several texts in one attribute are an error of their own
+            continue  # several strings in one attribute are a separate error
         plain = ": ".join(w.strip() for w in (text or "").lower().split(":"))
         fix = (Edit(v.path, "units_metadata", plain),) if plain in allowed else ()
         shown = repr(text)[:80] if text is not None else "not text"
@@ -72,7 +72,7 @@ def _hit(v: Variable, why: str) -> Hit:
 
 @rule("UNI008")
 def units_metadata_is_for_temperatures_and_times(c: Context) -> Iterator[Hit]:
-    """``units_metadata`` is only there with units of a temperature or a reference time."""
+    """``units_metadata`` is only used with units of a temperature or a reference time."""
     times = c.version >= Version(1, 12)
     what = "a temperature or times since an instant" if times else "a temperature"
     for v in c.with_attribute("units_metadata"):
@@ -88,7 +88,7 @@ def units_metadata_is_for_temperatures_and_times(c: Context) -> Iterator[Hit]:
 
 @rule("UNI010", each="units")
 def temperatures_have_units_metadata(c: Context, v: Variable) -> Iterator[Hit]:
-    """Units of temperature come with ``units_metadata``."""
+    """Units of temperature are accompanied by ``units_metadata``."""
     units = v.text("units") or "1"
     if "units_metadata" not in v.attributes and is_temperature(units) and not is_cell(c, v):
         message = f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown"
@@ -105,7 +105,7 @@ _DOUBTFUL = ("standard", "proleptic_gregorian", "julian")
 
 @rule("LPS001", each=times, until=_ONLY)
 def other_calendars_tell_nothing_of_leap_seconds(_: Context, t: Time) -> Iterator[Hit]:
-    """A time coordinate has units_metadata only in a calendar in which leap seconds are in doubt."""
+    """A time coordinate has units_metadata only in a calendar in which the use of leap seconds is uncertain."""
     v = t.variable
     if "units_metadata" in v.attributes and t.calendar not in _DOUBTFUL:
         message = (
@@ -117,7 +117,7 @@ def other_calendars_tell_nothing_of_leap_seconds(_: Context, t: Time) -> Iterato
 
 @rule("LPS002", each=times, until=_ONLY)
 def times_tell_of_leap_seconds(_: Context, t: Time) -> Iterator[Hit]:
-    """A time coordinate in a calendar of the real world says how leap seconds were treated."""
+    """A time coordinate in a calendar of the real world states how leap seconds were treated."""
     if "units_metadata" not in t.variable.attributes and t.calendar in _DOUBTFUL:
         message = (
             f"nothing says whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "

@@ -1,4 +1,4 @@
-"""Vertical coordinates, those of formulas too: CF section 4.3 and Appendix D."""
+"""Vertical coordinates, including parametric ones: CF section 4.3 and Appendix D."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
-#: Standard names of what increases upwards.
+#: Standard names of quantities that increase upwards.
 _UP = re.compile(
     r"(?:height|altitude|geopotential_height)(?:_above_\w+|_at_\w+)?"
     r"|atmosphere_(?:ln_pressure|hybrid_height|sleve)_coordinate"
     r"|ocean_(?:sigma|s)_coordinate(?:_g[12])?"
 )
 
-#: Standard names of what increases downwards.
+#: Standard names of quantities that increase downwards.
 _DOWN = re.compile(
     r"depth(?:_below_\w+|_at_\w+)?|(?:air|sea_water)_pressure(?:_due_to_sea_water)?"
     r"|atmosphere_(?:sigma|hybrid_sigma_pressure|hybrid_sigma_ln_pressure)_coordinate"
@@ -66,7 +66,7 @@ def positive_agrees_with_the_name(_: Context, v: Variable) -> Iterator[Hit]:
 @rule("VRT012")
 def direction_of_vertical_coordinates_is_told(c: Context) -> Iterator[Hit]:
     """Vertical coordinates have ``positive`` unless their units are those of a pressure."""
-    # The chapter requires it; the conformance document does not list it, and a file may be read without.
+    # The chapter requires it, but the conformance document does not list it, and files are readable without it.
     coordinates = c.roles.coordinates
     for v in c.dataset.variables:
         if v not in coordinates or "positive" in v.attributes or not v.is_numeric or axis_of(c, v) != "Z":
@@ -75,12 +75,12 @@ def direction_of_vertical_coordinates_is_told(c: Context) -> Iterator[Hit]:
             yield Hit(v, "positive", "the vertical coordinate has no attribute positive: add it, 'up' or 'down'")
 
 
-#: A variable with ``formula_terms``, the coordinate that it holds the bounds of, the formula, and the terms by name.
+#: A variable with ``formula_terms``, the coordinate whose bounds it holds, the formula, and the terms by name.
 type _Terms = tuple[Variable, Variable | None, Formula | None, dict[str, Variable]]
 
 
 def _parent(c: Context, v: Variable) -> Variable | None:
-    """Return the coordinate that a variable holds the bounds of."""
+    """Return the coordinate whose bounds a variable holds."""
     return next((r.source for r in c.references_to(v, "bounds")), None)
 
 
@@ -101,7 +101,7 @@ def _all(c: Context) -> list[_Terms]:
         named = {r.key: r.target for r in c.references_of(v, "formula_terms") if r.target is not None and r.key}
         terms: dict[str, Variable] = {}
         if formula is not None and _is_pairs(v.text("formula_terms") or ""):
-            # Terms are written in any case.
+            # Terms may be in upper or lower case.
             proper = {t.lower(): t for t in formula.terms}
             terms = {proper[k.lower()]: target for k, target in named.items() if k.lower() in proper}
         found.append((v, parent, formula, terms))
@@ -110,7 +110,7 @@ def _all(c: Context) -> list[_Terms]:
 
 @once
 def _lost_bounds(c: Context) -> bool:
-    """Whether a ``bounds`` attribute names a variable that is not there."""
+    """Whether a ``bounds`` attribute names a variable that does not exist."""
     return any(r.target is None for v in c.with_attribute("bounds") for r in c.references_of(v, "bounds"))
 
 
@@ -142,7 +142,7 @@ def formula_terms_is_on_parametric_coordinates(
 def formula_terms_names_terms_and_variables(
     c: Context, v: Variable, _: Variable | None, formula: Formula | None, __: dict[str, Variable]
 ) -> Iterator[Hit]:
-    """``formula_terms`` is pairs of a term of the formula and a variable that is in the dataset."""
+    """``formula_terms`` consists of pairs of a term of the formula and a variable of the dataset."""
     value = v.attributes["formula_terms"]
     if not isinstance(value, str):
         if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
@@ -167,14 +167,14 @@ def formula_terms_names_terms_and_variables(
 
 
 def _proper(c: Context, name: str, wanted: tuple[str, ...]) -> str:
-    """Return the name among those wanted that another one is an alias of, else the name itself."""
+    """Return the wanted name of which `name` is an alias, else the name itself."""
     if name in wanted:
         return name
     return next((target for target in aliases(c).get(name, ()) if target in wanted), name)
 
 
 def _choices(c: Context, formula: Formula, terms: dict[str, Variable]) -> tuple[dict[str, str], set[str]]:
-    """Return the standard name of each term that has one, and which computed names all of them leave possible."""
+    """Return the standard name of each term that has one, and the computed names that remain possible."""
     names: dict[str, str] = {}
     left = set(formula.computed)
     for term, wanted in formula.names.items():
@@ -191,7 +191,7 @@ def _choices(c: Context, formula: Formula, terms: dict[str, Variable]) -> tuple[
 def names_of_terms_agree_with_the_formula(
     c: Context, v: Variable, parent: Variable | None, formula: Formula | None, terms: dict[str, Variable]
 ) -> Iterator[Hit]:
-    """The standard names of terms are those of Appendix D, and of one set of Table D.1."""
+    """The standard names of terms are from Appendix D, and from one set of Table D.1."""
     if formula is None or c.version < formula.names_since or parent is not None:
         return
     names, left = _choices(c, formula, terms)
@@ -281,7 +281,7 @@ def _of_sigma_z(c: Context) -> list[tuple[Variable, dict[str, Variable]]]:
 
 @rule("VRT009", each=_of_sigma_z)
 def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, Variable]) -> Iterator[Hit]:
-    """In each level one of ``sigma`` and ``zlev`` is missing; ``nsigma`` is how often it is ``zlev``."""
+    """In each level one of ``sigma`` and ``zlev`` is missing; ``nsigma`` is the number of levels without ``zlev``."""
     sigma, zlev = terms.get("sigma"), terms.get("zlev")
     wrong = False
     for name, term in (("sigma", sigma), ("zlev", zlev)):
@@ -311,7 +311,7 @@ def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, V
 
 
 def _missing(v: Variable) -> npt.NDArray[np.bool_] | None:
-    """Return which values are missing, `None` if they cannot be read."""
+    """Return which values are missing, or `None` if they cannot be read."""
     if not v.is_numeric or v.dialect is not None or v.read is None or len(v.stored) != 1:
         return None
     return missing_mask(v, v.values())
@@ -319,7 +319,7 @@ def _missing(v: Variable) -> npt.NDArray[np.bool_] | None:
 
 @rule("VRT010", each=_of_sigma_z)
 def nsigma_is_left_out(c: Context, v: Variable, _: dict[str, Variable]) -> Iterator[Hit]:
-    """``formula_terms`` of an ocean sigma over z coordinate does without ``nsigma``."""
+    """``formula_terms`` of an ocean sigma over z coordinate omits ``nsigma``."""
     if any((r.key or "").lower() == "nsigma" for r in c.references_of(v, "formula_terms")):
         yield Hit(v, "formula_terms", "term 'nsigma' is deprecated: leave it out; zlev says the same")
 

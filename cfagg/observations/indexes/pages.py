@@ -363,7 +363,7 @@ def has_pages(store: Store) -> bool:
 
 
 def stored_attributes(source: Source) -> dict[str, Any] | None:
-    """Return the attributes of the pages of a store, `None` where it has none."""
+    """Return the attributes of the pages of a store, or `None` if it has none."""
     for document in (".zattrs", "zarr.json"):
         found = read_json(source, f"{NAME}/{document}") if is_there(source, f"{NAME}/{document}") else None
         if found is not None:

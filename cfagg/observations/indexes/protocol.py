@@ -81,11 +81,11 @@ class Index(Protocol):
 
     @property
     def first(self) -> int | None:
-        """First epoch, `None` where there is no entry."""
+        """First epoch, or `None` if there is no entry."""
 
     @property
     def last(self) -> int | None:
-        """Last epoch, `None` where there is no entry."""
+        """Last epoch, or `None` if there is no entry."""
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the first row, and the row after the last, with ``lo <= epoch < hi``.
