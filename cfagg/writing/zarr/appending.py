@@ -1,8 +1,8 @@
-"""Appending to a Zarr store: chunks first, then the document of each array, and last the one that publishes everything.
+"""Appending to a Zarr store: first chunks, then the document of each array, and last the one that publishes everything.
 
-The state of a store is what the consolidated metadata at its root say.  Until they are replaced, by one rename or one
-put, readers through the group see the store as it was: new chunks are beyond the end of what they know, and the last
-former chunk, where it was not full, holds what it held and more.
+The state of a store is defined by the consolidated metadata at its root. Until these are replaced by a single rename or
+put, readers that open the group see the store as it was: new chunks are beyond the end of the arrays that they know,
+and a last chunk that was not full keeps its former values and has more after them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from cfagg.writing.zarr.text import TEXT
 
 __all__ = ["Appended", "append_to"]
 
-#: Small objects that one thread writes in turn; on another machine each is waited for.
+#: Number of small objects that one thread writes in turn; on another machine, where each takes a round trip, only one.
 _RUN = 64
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Appended(WrittenReport):
-    """What was appended.
+    """The result of appending.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class Appended(WrittenReport):
     dim : str
         The dimension along which they grew.
     start, stop : int
-        Where along it the new elements are.
+        The range of the new elements along it.
     chunks, stored : int
-        Objects that were written, and their bytes.
+        Number of objects written, and their size in bytes.
     losses : tuple of Loss
-        What was appended has and the store does not: attributes, and variables that it has no array for.
+        What the appended data have and the store does not: attributes, and variables without an array.
     notes : tuple of str
-        What a user should know about it.
+        Information that users should know.
     """
 
     title: ClassVar[str] = "Appended"
@@ -81,7 +81,7 @@ class Appended(WrittenReport):
 
     @property
     def facts(self) -> tuple[tuple[str, object], ...]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         return (
             ("store", self.target),
             ("group", self.group or None),
@@ -105,7 +105,7 @@ def append_to(
 ) -> Appended:
     """Append a dataset, or arrays by name, to a group of a store; `cfagg.api.appending.append` describes it.
 
-    The callables `after` run once all is published, while no other process can write there.
+    The callables `after` are called after publishing, while no other process can write to the store.
     """
     if on_loss not in ("error", "drop"):
         raise OptionError(f"on_loss={on_loss!r} is neither 'error' nor 'drop'")
@@ -139,7 +139,7 @@ def append_to(
 
 
 def _check_is_store(place: Place, group: str) -> None:
-    """Refuse what is no store, before a lock is made in it."""
+    """Raise an error if this is not a store, before a lock is created in it."""
     names = ("zarr.json", ".zgroup", ".zarray")
     if is_repository(place.store):
         raise UnsupportedError(
@@ -151,7 +151,7 @@ def _check_is_store(place: Place, group: str) -> None:
 
 
 def _growing(state: GroupState, dim: str) -> dict[str, Node]:
-    """Return the arrays along a dimension, which all grow."""
+    """Return the arrays along a dimension, all of which grow."""
     store, found = state.place.store, {n: node for n, node in state.nodes.items() if dim in node.dims}
     if not found:
         dims = sorted({str(d) for node in state.nodes.values() for d in node.dims if d is not None})
@@ -171,7 +171,7 @@ def _growing(state: GroupState, dim: str) -> dict[str, Node]:
 
 
 def _size(state: GroupState, growing: Mapping[str, Node], dim: str) -> int:
-    """Return the length of a dimension, which is that of all arrays along it."""
+    """Return the length of a dimension, which all arrays along it share."""
     sizes = {node.path: node.shape[node.dims.index(dim)] for node in growing.values()}
     if len(set(sizes.values())) > 1:
         raise SourceError(f"{state.place.store}: arrays differ in length along {dim!r}: {sizes}; write the store again")
@@ -198,13 +198,13 @@ def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
 
 
 def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
-    """Refuse values of the coordinate that do not go on in the direction of those of the store."""
+    """Raise an error if coordinate values do not continue in the direction of those of the store."""
     end = growth.tail
     if end.dtype.kind in TEXT:
         return  # names have no direction
     former = growth.former - end.start
     last: list[Any] = []
-    # At most the two last chunks: what is looked at does not grow with the store.
+    # Read at most the last two chunks, so that the cost does not increase with the size of the store.
     for index in range(end.grid.matrix_shape[0]):
         (a, b), *_ = end.grid.extent((index,))
         if a < former and b > former - 2 * max(b - a, 1):
@@ -271,7 +271,7 @@ def _write(
         chunks, stored = _put_all(place, _tasks(growths, increment, encoders, 1 if place.remote else _RUN), workers)
         place.swap_all([*writes, top])
     except BaseException:
-        # As a killed run would be taken back by the next one.
+        # Roll back as the next run would do after a killed one.
         with contextlib.suppress(CfaggError):
             claim.left = json.dumps(intent).encode()
             take_back(place, claim)
@@ -281,7 +281,7 @@ def _write(
 
 
 def _objects(growth: Growth) -> list[Any]:
-    """Return which objects were not part of an array, as they are recorded."""
+    """Return the objects that were not part of an array, in the form in which they are recorded."""
     tail = growth.tail
     ranges = [[0, n] for n in tail.objects.matrix_shape]
     first = growth.objects.start
@@ -298,7 +298,7 @@ def _objects(growth: Growth) -> list[Any]:
 def _tasks(
     growths: Mapping[str, Growth], increment: Increment, encoders: Mapping[str, Any], most: int
 ) -> Iterator[tuple[Slab, Iterable[Object]]]:
-    """Yield objects to write, with the values that they take, of which one row at a time is in memory."""
+    """Yield objects to write with their values, one row of objects in memory at a time."""
     for name, growth in growths.items():
         for slab in slabs(growth, increment.values[name], encoders[name]):
             yield from ((slab, run) for run in slab.runs(most))

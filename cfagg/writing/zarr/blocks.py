@@ -1,9 +1,9 @@
-"""Arrays of Dask in a new Zarr store: each block becomes a chunk, even where its length is not known beforehand.
+"""Dask arrays as a new Zarr store: each block becomes a chunk, even if its length is not known beforehand.
 
-Blocks of unknown lengths are what filters and groups leave.  Each task encodes its block and writes it under a name
-that holds its number and its checksum; the tasks return lengths alone.  When all are there, empty blocks leave no
-chunk, the others are renamed to their keys, and the grid is published last.  So a task that is done again, by another
-worker or much later, changes nothing.
+Filters and groups produce blocks of unknown lengths. Each task encodes its block and writes it under a name that
+contains its number and its checksum; tasks return only lengths. When all are finished, non-empty blocks are renamed to
+their keys, and the grid is published last. A task that is run again, by another worker or much later, therefore changes
+nothing.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ __all__ = ["ASIDE", "Blocks", "blocks_of", "has_unknown", "move_all", "unplaced"
 
 Int64 = npt.NDArray[np.int64]
 
-#: Blocks that are renamed at the same time, which in an object store are requests.
+#: Number of blocks that are renamed concurrently; in an object store, each takes requests.
 _AT_ONCE = 16
 
-#: Where blocks stand whose keys are not known yet; no array has such a name.
+#: The folder of blocks whose keys are not known yet; no array has such a name.
 ASIDE = "__blocks"
 
-#: What a task returns besides the lengths of its block: bytes, and a checksum.
+#: The values that a task returns besides the lengths of its block: bytes, and a checksum.
 _BYTES, _CHECKSUM = -2, -1
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """An array of Dask that will be an array of a store."""
+    """A Dask array to be written as an array of a store."""
 
     array: Any
     dims: tuple[str, ...] | None = None
@@ -60,25 +60,24 @@ class Blocks:
 
 
 def has_unknown(array: Any) -> bool:
-    """Return whether an array is one of Dask that does not know how long its blocks are.
+    """Return whether an array is a Dask array with unknown block lengths.
 
     >>> import dask.array as da
     >>> x = da.arange(10, chunks=5)
     >>> has_unknown(x[x > 3]), has_unknown(x)
     (True, False)
     """
-    # Datasets of xarray have chunks too, but raise where those of two variables differ.
+    # Datasets of xarray have chunks too, but raise if those of two variables differ.
     if not hasattr(array, "__dask_graph__") or not hasattr(array, "numblocks"):
         return False
     return any(math.isnan(n) for sizes in array.chunks for n in sizes)
 
 
 def blocks_of(obj: Any) -> dict[str, Blocks] | None:
-    """Return what is written block by block: an array of Dask with unknown lengths, or a mapping of names to arrays.
+    """Return the arrays to write by blocks, from a Dask array of unknown lengths or a mapping of names to arrays.
 
-    In a mapping, an array may come with the names of its dimensions, and then attributes, as in a dataset of xarray;
-    without them its dimensions are its own.
-    `None` is anything else.
+    In a mapping, an array may be given with dimension names and then attributes, as in an xarray dataset; without
+    names, its dimensions are not shared. For any other object, return `None`.
 
     >>> import dask.array as da
     >>> given = {"x": (("time",), da.ones(3), {"units": "K"})}
@@ -93,7 +92,7 @@ def blocks_of(obj: Any) -> dict[str, Blocks] | None:
 
 
 def _given(name: str, given: Any) -> Blocks:
-    """Return an array that is given with or without names of dimensions."""
+    """Return an array that is given with or without dimension names."""
     dims, attributes = None, {}
     if isinstance(given, tuple) and len(given) in (2, 3):
         dims = names(given[0], f"variable {name!r}: dimensions")
@@ -121,9 +120,9 @@ def write_blocks(
     codec: Codec | None = None,
     client: Any = None,
 ) -> StoreReport:
-    """Write arrays of Dask into a new Zarr store (version 3), each block as a chunk, in one computation.
+    """Write Dask arrays into a new Zarr store (version 3), each block as a chunk, in one computation.
 
-    Dimensions of one name have to be of one length in the end.  Without a client the current scheduler computes.
+    Dimensions of the same name must turn out equally long. Without a client, the current scheduler is used.
 
     >>> import tempfile, cfagg, dask.array as da
     >>> store = tempfile.mkdtemp() + "/warm.zarr"
@@ -159,7 +158,7 @@ def write_blocks(
                 notes.append(rectilinear_note(name))
             chunks += int(np.count_nonzero(table[..., _BYTES]))
             stored += int(table[..., _BYTES].sum())
-        place.keys.end(ASIDE)  # what was done again, with another result
+        place.keys.end(ASIDE)  # blocks that were computed more than once, with different results
         documents = {f"{name}/zarr.json": document_bytes(d["zarr.json"]) for name, d in nodes.items() if name}
         place.publish({**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])})
     return StoreReport(target=place.path, variables=tuple(plans), chunks=chunks, stored=stored, notes=tuple(notes))
@@ -167,13 +166,13 @@ def write_blocks(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is known of an array before its blocks are computed."""
+    """The properties of an array that are known before its blocks are computed."""
 
     name: str
     array: Any
     dims: tuple[str, ...] | None
     new: NewArray  # with a grid that is to be replaced
-    whole: tuple[int, ...] | None  # lengths of all chunks of a regular grid, where those are known
+    whole: tuple[int, ...] | None  # lengths of all chunks of a regular grid, if known
 
     @classmethod
     def of(cls, name: str, given: Blocks, codec: Codec) -> _Plan:
@@ -208,11 +207,11 @@ class _Plan:
         return all(n > 0 for sizes in self.array.chunks for n in sizes)
 
     def documents(self, shape: Sequence[int], chunks: Any) -> Any:
-        """Return the documents of the array with a shape and lengths of chunks."""
+        """Return the documents of the array for a shape and chunk lengths."""
         return array_documents(self.new._replace(chunks=chunks, shape=tuple(shape)), 3)
 
     def tasks(self, keys: Keys) -> Any:
-        """Return an array of Dask whose blocks write those of the array, and are what is known of them then."""
+        """Return a Dask array whose blocks write those of the array and contain what is then known of them."""
         import dask.array as da
 
         array = self.array
@@ -223,14 +222,14 @@ class _Plan:
         )  # fmt: skip
         chunks = (*((1,) * n for n in array.numblocks), (array.ndim + 2,))
         meta = np.empty((0,) * (array.ndim + 1), np.int64)
-        # As `map_blocks` names its result by its arguments, a store that was written twice would be found in a cache.
+        # `map_blocks` names its result by its arguments, so a store written twice would be found in a cache.
         return da.map_blocks(
             work, array, dtype=np.int64, chunks=chunks, new_axis=array.ndim, meta=meta,
             name=f"write-{self.name}-{os.urandom(8).hex()}",
         )  # fmt: skip
 
     def lengths(self, table: Int64) -> list[list[int]]:
-        """Return the lengths of all blocks along each dimension; blocks that do not fit together are refused."""
+        """Return the lengths of all blocks along each dimension; raise an error if blocks do not fit together."""
         found = []
         for d in range(self.array.ndim):
             column = table[..., d]
@@ -258,7 +257,7 @@ class _Plan:
         return str(d) if self.dims is None else repr(self.dims[d])
 
     def grid(self, lengths: Sequence[Sequence[int]]) -> Any:
-        """Return the lengths of chunks: one for each dimension where they are equal, else a list for each."""
+        """Return the chunk lengths: a single one for each dimension with equal lengths, else a list."""
         kept = [[n for n in sizes if n] for sizes in lengths]
         if not all(kept):  # there are no chunks
             return [max(sizes, default=1) for sizes in kept]
@@ -267,7 +266,7 @@ class _Plan:
         return [sizes[0] for sizes in kept] if all(len(set(sizes)) == 1 for sizes in kept) else kept
 
     def settle(self, keys: Keys, table: Int64, lengths: Sequence[Sequence[int]]) -> None:
-        """Give blocks that were written without knowing their places the keys of their chunks."""
+        """Rename blocks that were written before their places were known to the keys of their chunks."""
         if self.placed:
             return
         numbers = [np.cumsum(np.asarray(sizes) > 0) - 1 for sizes in lengths]
@@ -282,7 +281,7 @@ class _Plan:
 
 
 def _regular(array: Any) -> tuple[int, ...] | None:
-    """Return the lengths of chunks of a regular grid, where the blocks of an array are one that is known."""
+    """Return the chunk lengths of a regular grid, or `None` if the blocks do not form a known one."""
     if has_unknown(array):
         return None
     whole = []
@@ -306,8 +305,8 @@ def _write(
     placed: bool,
     block_id: tuple[int, ...] = (),
 ) -> Int64:
-    """Write one block, and return its lengths, its bytes as they are stored, and their checksum."""
-    index = block_id[:-1]  # the last is of what is returned
+    """Write one block; return its lengths, its stored size in bytes and its checksum."""
+    index = block_id[:-1]  # the last index belongs to the returned values
     where = f"variable {name!r}, block {index}"
     values = _checked(block, dtype, where)
     shape = values.shape
@@ -328,12 +327,12 @@ def _write(
 
 @lru_cache
 def _encoder(codecs: str, dtype: np.dtype[Any], name: str) -> Encoder:
-    """Return how blocks are encoded, which is not sent with tasks, as it cannot be pickled."""
+    """Return the encoder of blocks, which is not sent with tasks, since it cannot be pickled."""
     return encoder_of({"codecs": json.loads(codecs)}, 3, dtype, f"variable {name!r}")
 
 
 def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:
-    """Return a block as an array of the type that it will be stored in."""
+    """Return a block as an array of its stored type."""
     if isinstance(block, np.ma.MaskedArray):
         raise ConformError(f"{where} is masked, and chunks cannot be; fill it with dask.array.ma.filled(array, value)")
     values = np.asarray(block)
@@ -360,12 +359,12 @@ def _key(name: str, index: Sequence[int]) -> str:
 
 
 def unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:
-    """Return where a block stands before its key is known: what it is and holds, so that no task replaces another's."""
+    """Return the key of a block before its place is known, unique to its content so that no task replaces another."""
     return f"{ASIDE}/{name}/{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"
 
 
 def move_all(keys: Keys, moves: Iterable[tuple[str, str]]) -> None:
-    """Give objects other keys, several at the same time."""
+    """Rename objects, several concurrently."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for _ in pool.map(lambda move: keys.move(*move), moves):
             pass

@@ -31,10 +31,10 @@ from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["CopyJob", "Leaf"]
 
-#: Chunks that one task copies.
+#: Number of chunks that one task copies.
 _AT_ONCE = 32
 
-#: From how many chunks on a listing of those that are stored is looked at, and of how many one may be.
+#: Number of chunks from which stored chunks may be listed, and the fraction (one in so many) that may be stored then.
 _MANY, _SPARSE = 256, 8
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An array that is stored or given, where it begins in the whole, and the form of its chunks."""
+    """A stored or given array, its origin in the whole, and the form of its chunks."""
 
     reader: Reader
     origin: tuple[int, ...]
@@ -51,7 +51,7 @@ class Leaf:
 
 
 def _check_sources(leaves: Sequence[Leaf]) -> None:
-    """Raise where metadata of a source have changed, or are gone: so may its chunks be."""
+    """Raise if the metadata of a source have changed or are gone, since its chunks may have changed too."""
     for leaf in leaves:
         array = leaf.array
         if array is not None and array.opens is None and current_signature(array) != array.signature:
@@ -62,7 +62,7 @@ def _check_sources(leaves: Sequence[Leaf]) -> None:
 
 @dataclass(eq=False)
 class CopyJob:
-    """Writing all chunks of one array."""
+    """The writing of all chunks of one array."""
 
     array: LazyArray
     made: ZarrArray
@@ -77,11 +77,11 @@ class CopyJob:
 
     @cached_property
     def _here(self) -> list[Int64]:
-        """The edges of what is stored of the new array."""
+        """The edges of the stored objects of the new array."""
         return [_edges(axis) for axis in self.made.objects.axes]
 
     def run(self, keys: Keys, workers: int) -> None:
-        """Write them by a few threads."""
+        """Write the chunks, using a few threads."""
         objects = self.made.objects
         largest = math.prod(
             (a.chunk if isinstance(a, Regular) else int(np.diff(a).max(initial=0))) for a in objects.axes
@@ -97,7 +97,7 @@ class CopyJob:
         _check_sources(self.leaves)
 
     def report(self, path: str, *, referenced: int, notes: Sequence[str] = ()) -> StoreReport:
-        """Return what was written."""
+        """Return a report of what was written."""
         unequal = () if is_regular(self.made.objects) else (rectilinear_note(self.made.path),)
         return StoreReport(
             target=path,
@@ -127,7 +127,7 @@ class CopyJob:
             yield _Encoded(self, keys, prefix, tuple(map(int, index)))
 
     def _cells(self, leaf: Leaf, rows: Sequence[Int64], own: Sequence[Int64], whole: bool) -> Iterable[tuple[int, ...]]:
-        """Return which of the matched cells are copied: of many that are hardly ever stored, only those that are."""
+        """Return the matched cells to copy: if there are many and few are stored, only those that are."""
         every = itertools.product(*map(range, map(len, rows)))
         count = math.prod(map(len, rows))
         if leaf.array is None or not whole or count < _MANY or not _same_fill(leaf.array, self.made):
@@ -142,7 +142,7 @@ class CopyJob:
     def _matched(self, leaf: Leaf) -> tuple[list[Int64], list[Int64], bool] | None:
         """Return, per dimension, cells of the new array that chunks of a source fill exactly, and these chunks.
 
-        And whether these are whole objects, not parts of shards; `None` where there are none.
+        Also return whether these are whole objects rather than parts of shards. Return `None` if there are none.
         """
         if leaf.array is None or leaf.form is None or self.form is None or leaf.form.key != self.form.key:
             return None
@@ -150,7 +150,7 @@ class CopyJob:
             return None
         whole = leaf.form.shards is None
         if self.form.shards is not None:
-            # Chunks that a shard lacks would take the fill value of the new array.
+            # Chunks missing from a shard would get the fill value of the new array.
             if leaf.form.shard_key != self.form.shard_key or not _same_fill(leaf.array, self.made):
                 return None
             whole = True
@@ -162,7 +162,7 @@ class CopyJob:
             found = None if key is None else self._known.get(key)
             if found is None:
                 found = _fitting(self._here[d], self.made.shape[d], other, origin, end)
-                if key is not None and not origin:  # along other axes they are all alike
+                if key is not None and not origin:  # the same for all parts, except along the axis of joining
                     self._known[key] = found
             rows.append(found[0])
             own.append(found[1])
@@ -171,14 +171,14 @@ class CopyJob:
         return rows, own, whole
 
     def filled(self, shape: tuple[int, ...], value: Any) -> bytes:
-        """Return a chunk of one value as it is stored."""
+        """Return the encoded bytes of a chunk filled with one value."""
         key = shape, np.asarray(value).tobytes()
         if key not in self._fills:
             self._fills[key] = self.encoded(np.full(shape, value, self.made.dtype), shape)
         return self._fills[key]
 
     def encoded(self, values: npt.NDArray[Any], shape: tuple[int, ...]) -> bytes:
-        """Return an object, a chunk or a shard, as it is stored; values beyond the array's end are filled."""
+        """Return the encoded bytes of an object (a chunk or a shard), filled beyond the end of the array."""
         made = self.made
         encode = encoder(made).encode
         if made.objects is made.grid:
@@ -193,7 +193,7 @@ class CopyJob:
 
 @dataclass(frozen=True, eq=False)
 class _Copies:
-    """Some chunks of a source that are taken over as they are."""
+    """Some chunks of a source that are copied unchanged."""
 
     job: CopyJob
     keys: Keys
@@ -205,7 +205,7 @@ class _Copies:
     cells: Sequence[tuple[int, ...]]
 
     def __call__(self) -> tuple[int, int, int]:
-        """Copy them; return how many are stored, how many were copied, and their bytes."""
+        """Copy them; return the number of stored chunks, the number of copied ones, and their bytes."""
         array, made = self.leaf.array, self.job.made
         if array is None:
             raise TypeError("chunks are copied of stored arrays")
@@ -234,7 +234,7 @@ class _Copies:
 
 @dataclass(frozen=True, eq=False)
 class _Encoded:
-    """One chunk that is read and encoded."""
+    """One chunk to be read and encoded."""
 
     job: CopyJob
     keys: Keys
@@ -242,7 +242,7 @@ class _Encoded:
     index: tuple[int, ...]
 
     def __call__(self) -> tuple[int, int, int]:
-        """Write it; return how many chunks were stored, none copied, and their bytes."""
+        """Write it; return the number of stored chunks, the number of copied ones (0), and the bytes."""
         made = self.job.made
         box = [slice(a, b) for a, b in made.objects.extent(self.index)]
         values = self.job.array.reader.read(box)
@@ -259,7 +259,7 @@ def _do(task: _Copies | _Encoded) -> tuple[int, int, int]:
 
 
 def _object_shape(made: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape in which a chunk, or a shard, is stored."""
+    """Return the stored shape of a chunk or shard."""
     if made.objects is made.grid:
         return made.grid.whole(index)
     return tuple(
@@ -269,18 +269,18 @@ def _object_shape(made: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
 
 
 def _same_fill(array: ZarrArray, made: ZarrArray) -> bool:
-    """Return whether chunks that are not stored hold the same in both arrays."""
+    """Return whether chunks that are not stored have the same value in both arrays."""
     one, other = (np.asarray(a.fill_value, a.dtype) for a in (array, made))
     return one.tobytes() == other.tobytes()
 
 
 def _fitting(here: Int64, size: int, axis: Regular | Int64, origin: int, end: int) -> tuple[Int64, Int64]:
-    """Return cells of the new array that chunks of a part fill exactly along an axis, and these chunks."""
+    """Return the cells of the new array that are exactly filled by chunks of a part along an axis, and these chunks."""
     there = _edges(axis) + origin
     k = np.minimum(here.searchsorted(there[:-1]), len(here) - 2)
     fits = (here[k] == there[:-1]) & (here[k + 1] == there[1:])
     if end < size:
-        # What goes beyond the end of a part would cover the next one.
+        # Chunks that reach beyond the end of a part would overlap the next one.
         fits &= there[1:] <= end
     return k[fits], fits.nonzero()[0]
 

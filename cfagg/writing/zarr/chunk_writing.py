@@ -1,4 +1,4 @@
-"""Writing the chunks by which an array grows: whole objects, the former last one with what it held."""
+"""Writing the chunks by which an array grows: whole objects, the previous last one including its former values."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from cfagg.writing.zarr.text import TEXT, former_text
 
 __all__ = ["Object", "Slab", "check_growth", "put_objects", "slabs"]
 
-#: Values of an increment along its dimension, from one place to another.
+#: Returns the values of an increment along its dimension, for a start and a stop.
 Values = Callable[[int, int], npt.NDArray[Any]]
 
-#: Index of an object, and the part of the values of its row that it takes.
+#: Index of an object, and its part of the values of its row.
 Object = tuple[tuple[int, ...], tuple[slice, ...]]
 
-#: Bytes of objects that are written in turn by one thread.
+#: Size in bytes of objects that one thread writes one after another.
 _RUN_BYTES = 1 << 20
 
 
 class Slab:
-    """New values of one row of objects: all those at one place along the dimension."""
+    """New values of one row of objects: all objects at one index along the dimension."""
 
     def __init__(self, growth: Growth, k: int, values: npt.NDArray[Any], encode: Encoder) -> None:
         self.growth, self.k, self.values, self.encode = growth, k, values, encode
         tail = growth.tail
         self._counts = [1 if d == tail.axis else n for d, n in enumerate(tail.objects.matrix_shape)]
-        #: Where the objects begin along the dimension.
+        #: First element of the objects along the dimension.
         self.begin = self._extent(tail.axis, k)[0] + tail.start
 
     def _extent(self, d: int, i: int) -> tuple[int, int]:
@@ -51,7 +51,7 @@ class Slab:
         return tail.objects.extent([i if e == d else 0 for e in range(tail.ndim)])[d]
 
     def runs(self, most: int) -> Iterator[tuple[Object, ...]]:
-        """Yield objects, small ones up to so many at a time: index, and the part of the values."""
+        """Yield objects (index and part of the values), small ones in batches of up to `most`."""
         axis = self.growth.tail.axis
         ranges = [range(self.k, self.k + 1) if d == axis else range(n) for d, n in enumerate(self._counts)]
         cuts = [
@@ -63,7 +63,7 @@ class Slab:
 
 
 def check_growth(growth: Growth) -> Encoder:
-    """Return how new chunks are encoded; refuse what cannot be, before anything is written."""
+    """Return the encoder of new chunks; raise an error if they cannot be encoded, before anything is written."""
     tail = growth.tail
     encode = encoder(tail)
     counts = tail.objects.matrix_shape
@@ -83,7 +83,7 @@ def check_growth(growth: Growth) -> Encoder:
 
 
 def slabs(growth: Growth, values: Values, encode: Encoder) -> Iterator[Slab]:
-    """Yield the new values of an array, as much at a time as one row of objects takes."""
+    """Yield the new values of an array, one row of objects at a time."""
     tail = growth.tail
     for k in growth.objects:
         index = [0] * tail.ndim
@@ -124,13 +124,13 @@ def _chunk(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
 
 
 def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any]) -> bytes:
-    """Return a shard: chunks that were complete as they were, those that hold something new encoded."""
+    """Return a shard: complete chunks unchanged, chunks with new values encoded."""
     growth, tail, begin = slab.growth, slab.growth.tail, slab.begin
     extent = _full(tail, index)
     inner = [axis.chunk if isinstance(axis, Regular) else 1 for axis in tail.grid.axes]
     counts = [(b - a) // n for (a, b), n in zip(extent, inner, strict=True)]
     stored = place.read(key) if begin < growth.former else None
-    # Of this object alone: its index is read once.
+    # Specific to this object, so that its index is read only once.
     shards = None if stored is None else _shards(tail)
     parts: list[bytes | None] = []
     for at in product(*map(range, counts)):
@@ -167,7 +167,7 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
 
 
 def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
-    """Return what a chunk holds that is not full."""
+    """Return the values of a chunk that is not full."""
     if tail.dtype.kind in TEXT:
         found = place.read(f"{tail.path}/{tail.key(tail.object_of(index))}".lstrip("/"))
         return former_text(tail, index, None if found is None else found[0])
@@ -176,7 +176,7 @@ def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] 
 
 
 def _check_decoded(tail: Tail) -> None:
-    """Refuse an array whose last chunk is not full and cannot be decoded."""
+    """Raise an error if the last chunk of an array is not full and cannot be decoded."""
     if tail.decoder is None:
         raise UnsupportedError(
             f"{tail.store}: array {tail.path!r} has codecs that cfagg does not decode, and its last chunk is not full; "
@@ -185,11 +185,11 @@ def _check_decoded(tail: Tail) -> None:
 
 
 def _shards(tail: Tail) -> Shards:
-    """Return how the shards of an array are laid out."""
+    """Return the layout of the shards of an array."""
     document: Mapping[str, Any] = tail.document
     dtype = tail.dtype
     if dtype.kind in TEXT:
-        # Where chunks are does not depend on what is in them: those that are full are copied, the last one zarr reads.
+        # The positions of chunks do not depend on their contents: full ones are copied, the last one is read by zarr.
         name, configuration = named(document["codecs"][0])
         document = {"codecs": [{"name": name, "configuration": {**configuration, "codecs": [{"name": "bytes"}]}}]}
         dtype = np.dtype("u1")
@@ -214,21 +214,21 @@ def _part(
 
 
 def _take(whole: npt.NDArray[Any], former: npt.NDArray[Any] | None, axis: int, count: int) -> None:
-    """Copy the first `count` elements of what a chunk held."""
+    """Copy the first `count` elements of a former chunk."""
     if former is not None:
         cut = former[(slice(None),) * axis + (slice(0, count),)]
         whole[tuple(slice(0, n) for n in cut.shape)] = cut
 
 
 def _fill(whole: npt.NDArray[Any], values: npt.NDArray[Any], axis: int, start: int) -> None:
-    """Copy new values behind the former ones."""
+    """Copy new values after the former ones."""
     box = [slice(0, n) for n in values.shape]
     box[axis] = slice(start, start + values.shape[axis])
     whole[tuple(box)] = values
 
 
 def _full(array: ZarrArray, index: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the extent of an object, whole, even where it overhangs the array."""
+    """Return the full extent of an object, even if it reaches beyond the array."""
     found = []
     for axis, i in zip(array.objects.axes, index, strict=True):
         if isinstance(axis, Regular):

@@ -1,8 +1,7 @@
-"""A lazy array as a Zarr store: stored chunks are copied byte for byte where the new array can use them.
+"""Writing a lazy array as a Zarr store: stored chunks are copied byte for byte where the new array can use them.
 
-It may where type, codecs and place in the grid agree: a chunk comes to stand in a cell of the very lengths that it
-has.  All others are read and encoded, among them a partial last chunk that comes to stand inside, which may not
-decode to more than it contributes.
+It can if data type, codecs and position in the grid match: the chunk exactly fills a cell. All others are read and
+encoded, including a partial last chunk that ends up in the interior, which must not decode to more than it contributes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["refer_lazy", "write_lazy"]
 
-#: Threads that send requests to other machines.
+#: Number of threads that send requests to other machines.
 _REQUESTS = 16
 
 
@@ -44,7 +43,7 @@ def write_lazy(
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> StoreReport:
-    """Write an array into a new store, as the one variable of its root."""
+    """Write an array into a new store, as the only variable of its root."""
     job = _prepared(array)
     refuse_own_source(target, array.reader, overwrite=overwrite)
     threads = _threads(target, job.leaves, workers)
@@ -55,7 +54,7 @@ def write_lazy(
 
 
 def _threads(target: str | os.PathLike[str], leaves: Sequence[Leaf], workers: int | None) -> int:
-    """Return how many threads write: more than processors where they wait for other machines."""
+    """Return the number of threads for writing: more than processors if they wait for other machines."""
     remote = is_url(os.fspath(target)) or any(a.array is not None and isinstance(a.array.store, Url) for a in leaves)
     return _REQUESTS if workers is None and remote else worker_count(workers)
 
@@ -68,7 +67,7 @@ def refer_lazy(
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> StoreReport:
-    """Write an array into a new Icechunk repository, which refers to the chunks that may be taken over."""
+    """Write an array into a new Icechunk repository that refers to the reusable chunks."""
     from cfagg.writing.zarr.referring import refers, write_elsewhere, write_repository
 
     name = a_place(target, target_options, name="target", expected="name a directory", options_name="target_options")
@@ -94,7 +93,7 @@ def refer_lazy(
 
 
 def _prepared(array: LazyArray) -> CopyJob:
-    """Return how an array is written."""
+    """Return the job that writes an array."""
     name = array.name or "data"
     leaves = list(_leaves(array.reader, (0,) * array.ndim))
     form, grid = _target(array, leaves)
@@ -103,7 +102,7 @@ def _prepared(array: LazyArray) -> CopyJob:
 
 
 def _leaves(reader: Reader, origin: tuple[int, ...]) -> Iterator[Leaf]:
-    """Yield what an array is put together of, in order."""
+    """Yield the arrays that make up an array, in order."""
     if isinstance(reader, ConcatenatedReader):
         start = list(origin)
         for part in reader.parts:
@@ -116,7 +115,7 @@ def _leaves(reader: Reader, origin: tuple[int, ...]) -> Iterator[Leaf]:
 
 
 def _target(array: LazyArray, leaves: Sequence[Leaf]) -> tuple[Form | None, Grid]:
-    """Return the form of the new array, which most of its elements have already, and what will be stored apart."""
+    """Return the form of the new array, which most of its elements already have, and the grid of stored objects."""
     votes: Counter[tuple[str, str]] = Counter()
     forms: dict[tuple[str, str], Form] = {}
     for leaf in leaves:
@@ -130,19 +129,19 @@ def _target(array: LazyArray, leaves: Sequence[Leaf]) -> tuple[Form | None, Grid
     if not votes:
         return None, fit(as_regular(array.grid), array.dtype)
     form = forms[votes.most_common(1)[0][0]]
-    # Lengths that a part has along other axes stay, so that its chunks can be copied.
+    # Keep the lengths of a part along other axes, so that its chunks can be copied.
     joined = set(_axes(array.reader))
     if form.shards is not None:
         grid = as_regular(grid_along(array.reader, _objects), joined)
         if _divisible(grid, form.shards["chunk_shape"]):
             return form, grid
-        # A part ends within a chunk of a shard: chunks stand alone then.
+        # A part ends within a shard, so chunks are stored without shards.
         form = form.without_shards()
     return form, fit(as_regular(array.grid, joined), array.dtype)
 
 
 def _axes(reader: Reader) -> Iterator[int]:
-    """Yield the axes along which parts follow each other."""
+    """Yield the axes along which parts are joined."""
     if isinstance(reader, ConcatenatedReader):
         yield reader.axis
         for part in reader.parts:
@@ -150,12 +149,12 @@ def _axes(reader: Reader) -> Iterator[int]:
 
 
 def _objects(reader: Reader) -> Grid:
-    """Return what is stored apart of an array: shards, else chunks."""
+    """Return the grid of stored objects of an array: shards, or else chunks."""
     return reader.array.objects if type(reader) is ZarrReader else LazyArray(reader).grid
 
 
 def _divisible(grid: Grid, inner: Sequence[int]) -> bool:
-    """Return whether all shards can be cut into whole chunks."""
+    """Return whether all shards can be divided into whole chunks."""
     return all(
         not np.any((axis.chunk if isinstance(axis, Regular) else np.diff(axis)) % n)
         for axis, n in zip(grid.axes, inner, strict=True)

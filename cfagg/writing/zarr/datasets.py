@@ -1,4 +1,4 @@
-"""A dataset of xarray as a Zarr store: each dask chunk becomes a chunk, even where their lengths differ."""
+"""An xarray dataset as a Zarr store: each dask chunk becomes a chunk, even if their lengths differ."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def write_dataset(
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> StoreReport:
-    """Write a dataset of xarray into a new store.
+    """Write an xarray dataset into a new store.
 
-    Arrays of dask are computed by the scheduler that dask is set to, and others are read by threads.
+    Dask arrays are computed by the configured dask scheduler, and others are read by threads.
     """
     import xarray
 
@@ -61,7 +61,7 @@ def write_dataset(
 
 
 def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of the store; what JSON cannot say is refused before anything is computed."""
+    """Return the attributes of the store; raise an error if JSON cannot represent them, before anything is computed."""
     found = group_attributes(attributes)
     try:
         document_bytes(found)
@@ -73,7 +73,7 @@ def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compute(arrays: list[Any]) -> tuple[Any, ...]:
-    """Compute arrays of dask at once, so that what two of them need is computed once."""
+    """Compute dask arrays in one go, so that shared inputs are computed only once."""
     if not arrays:
         return ()
     import dask
@@ -87,7 +87,7 @@ def _do(task: _Block) -> int:
 
 
 def _job(name: str, variable: Any) -> _Job:
-    """Return how a variable is written."""
+    """Return the job that writes a variable."""
     from xarray.conventions import encode_cf_variable
 
     if not isinstance(variable.dtype, np.dtype):
@@ -97,7 +97,7 @@ def _job(name: str, variable: Any) -> _Job:
         )
     try:
         encoded = encode_cf_variable(variable, name=name)
-    except (NotImplementedError, TypeError, ValueError) as error:  # as of indexes of several levels
+    except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
     dtype = encoded.dtype
     if dtype.kind in "UT":
@@ -112,7 +112,7 @@ def _job(name: str, variable: Any) -> _Job:
 
 
 def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
-    """Return the chunks of a variable: those of dask, else those that it had where it was read."""
+    """Return the chunk grid of a variable: its dask chunks, or else the chunks it was read with."""
     shape = variable.shape
     if variable.chunks:
         if any(np.isnan(n) for sizes in variable.chunks for n in sizes):
@@ -131,7 +131,7 @@ def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
         given = preferred[d]
         if isinstance(given, int) and given > 0:
             given = [given] * (n // given) + ([n % given] if n % given else [])
-        # It was cut since it was read, or others than xarray's readers said something.
+        # It was sliced after reading, or its encoding does not come from xarray's readers.
         if not isinstance(given, tuple | list) or not all(isinstance(m, int) for m in given) or sum(given) != n:
             return fit(Grid.regular(shape, [max(n, 1) for n in shape]), variable.dtype)
         sizes.append([m for m in given if m])
@@ -140,7 +140,7 @@ def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """A variable, encoded, and the array that it will be."""
+    """An encoded variable and the array that will store it."""
 
     variable: Any
     made: ZarrArray
@@ -152,27 +152,27 @@ class _Job:
         return bool(self.variable.chunks) and 0 not in self.made.shape
 
     def computed(self, keys: Keys) -> Any:
-        """Return an array of dask with a number for each chunk: its stored bytes once it is computed, and written."""
+        """Return a dask array with one number per chunk: its stored bytes, once it is computed and written."""
         data = self.variable.data
-        # Chunks of dask that hold nothing are none of the store.
+        # Empty dask chunks are not chunks of the store.
         numbers = tuple(np.where(np.array(s) > 0, np.cumsum(np.array(s) > 0) - 1, -1) for s in data.chunks)
         ones = tuple((1,) * len(sizes) for sizes in data.chunks)
         return data.map_blocks(
             _write_block, keys, self.made, numbers, chunks=ones, dtype=np.int64, meta=np.empty((0,) * data.ndim, "i8"),
-            # As `map_blocks` names its result by its arguments, a store that was written twice would be found in a
-            # cache, or in what a scheduler still holds, and nothing would be written.
+            # `map_blocks` names its result by its arguments, so a store written twice would be found in a cache, or in
+            # the memory of a scheduler, and nothing would be written.
             name=f"write-{self.made.path}-{os.urandom(8).hex()}",
         )  # fmt: skip
 
     def tasks(self, keys: Keys) -> Iterator[_Block]:
-        """Yield what writes one chunk each."""
+        """Yield tasks that each write one chunk."""
         for index in itertools.product(*map(range, self.made.grid.matrix_shape)):
             yield _Block(self.variable, keys, self.made, index)
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One chunk of a variable that is in memory, or read when it is indexed."""
+    """One chunk of a variable that is in memory or is read when indexed."""
 
     variable: Any
     keys: Keys
@@ -192,7 +192,7 @@ def _write_block(
     numbers: tuple[npt.NDArray[np.int64], ...],
     block_info: Any = None,
 ) -> npt.NDArray[np.int64]:
-    """Write one chunk of dask; as often as it is done, the same is written under the same key."""
+    """Write one dask chunk; this is idempotent, as the same bytes are written under the same key."""
     place = block_info[0]["chunk-location"] if block_info else (0,) * len(numbers)
     index = tuple(int(n[k]) for n, k in zip(numbers, place, strict=True))
     size = -1 if -1 in index else _put(np.asarray(block), keys, made, index)

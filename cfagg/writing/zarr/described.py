@@ -1,4 +1,4 @@
-"""The documents of a new store of arrays: what each will be, and the array itself before it exists."""
+"""The metadata documents of the arrays of a new store, and the arrays they describe before these exist."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cfagg.writing.zarr.forms import Form
 
 __all__ = ["as_regular", "described", "fit", "is_regular", "named", "planned", "store_documents"]
 
-#: Bytes of a chunk of what has none that are fit for it, and those up to which chunks of a source are kept.
+#: Size in bytes of chunks for an array without suitable ones, and the maximum up to which chunks of a source are kept.
 _CHUNK, _MOST = 2**22, 2**28
 
 
 def named(given: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """Return what is given by names of arrays, which a store can have, by these as text.
+    """Return a mapping with its keys as text, each checked to be a name that an array of a store can have.
 
     >>> named({1: "a"}, "labels")
     {'1': 'a'}
@@ -53,7 +53,7 @@ def described(
     attributes: Mapping[str, Any],
     form: Form | None,
 ) -> dict[str, Any]:
-    """Return the ``zarr.json`` of an array; in its form, or else compressed as cfagg does it."""
+    """Return the ``zarr.json`` of an array, in its form or else with the default compression of cfagg."""
     if name in DOCUMENTS or name.startswith("__"):
         raise UnsupportedError(f"variable {name!r} has a name that Zarr reserves; rename it")
     declared = fill_of(attributes, dtype, f"variable {name!r}")
@@ -67,7 +67,7 @@ def described(
     new = NewArray(tuple(dims), grid.shape, dtype, _lengths(grid), fill, Codec("zstd"), more)
     try:
         document: dict[str, Any] = array_documents(new, 3)["zarr.json"]
-        document_bytes(document)  # before anything is computed
+        document_bytes(document)  # fail before anything is computed
     except (TypeError, ValueError) as error:
         raise UnsupportedError(f"variable {name!r} cannot be described in Zarr v3: {error}") from error
     if form is not None:
@@ -76,7 +76,7 @@ def described(
 
 
 def planned(name: str, document: Mapping[str, Any]) -> ZarrArray:
-    """Return an array by its document before it is there; its type may be text."""
+    """Return an array that does not exist yet, from its document; its type may be text."""
     known = document
     if document["data_type"] == "string" or not isinstance(document["data_type"], str):
         known = {**document, "data_type": "uint8", "fill_value": 0}
@@ -91,7 +91,7 @@ def planned(name: str, document: Mapping[str, Any]) -> ZarrArray:
 def store_documents(
     arrays: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any], *, consolidate: bool = True
 ) -> dict[str, bytes]:
-    """Return the documents of a store by key, in the root also those of all others if they are consolidated."""
+    """Return the documents of a store by key; with `consolidate`, the root document also contains all others."""
     nodes = {"": group_documents(attributes, 3), **{name: {"zarr.json": dict(d)} for name, d in arrays.items()}}
     documents = {f"{name}/zarr.json": document_bytes(d) for name, d in arrays.items()}
     root = consolidated(nodes, 3) if consolidate else nodes[""]
@@ -99,9 +99,9 @@ def store_documents(
 
 
 def as_regular(grid: Grid, dimensions: Collection[int] | None = None) -> Grid:
-    """Return a grid of chunks that are all equal, but for shorter last ones, as a regular one; any other as it is.
+    """Return a grid of equal chunks, except for shorter last ones, as a regular grid; return any other unchanged.
 
-    Only `dimensions` are looked at, by default all.
+    Only `dimensions` are considered, by default all.
     """
     axes = [
         _as_regular(axis, n) if dimensions is None or d in dimensions else axis
@@ -116,7 +116,7 @@ def is_regular(grid: Grid) -> bool:
 
 
 def fit(grid: Grid, dtype: np.dtype[Any]) -> Grid:
-    """Return a grid, or another one of small chunks where its own are too large to be read at once."""
+    """Return a grid, replaced by one of small chunks if its own are too large to be read at once."""
     itemsize = max(dtype.itemsize, 1)
     lengths = [a.chunk if isinstance(a, Regular) else int(np.diff(a).max()) for a in grid.axes]
     if math.prod(lengths) * itemsize <= _MOST:
@@ -141,7 +141,7 @@ def _as_regular(axis: Any, size: int) -> Any:
 
 
 def _lengths(grid: Grid) -> list[Any]:
-    """Return the lengths of chunks as stored: one for each dimension, or for each what `NewArray` takes."""
+    """Return the chunk lengths as stored: one per dimension of a regular grid, else values for `NewArray`."""
     if is_regular(grid):
         return [axis.chunk for axis in grid.axes]  # type: ignore[union-attr]
     return [axis if isinstance(axis, Regular) else np.diff(axis) for axis in grid.axes]

@@ -1,6 +1,6 @@
-"""How chunks of an array are stored, in the terms of Zarr v3: two arrays alike in this may share stored chunks.
+"""The stored form of the chunks of an array, in Zarr v3 terms: arrays of the same form may share stored chunks.
 
-What only matters to whoever packs (levels, block sizes) is no part of it: unpacking needs not know.
+Encoder settings (levels, block sizes) are not part of it, since decoding does not need them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["Form", "form_of"]
 
-#: What a codec is told that only packing depends on; Blosc's frames tell themselves what was done.
+#: Codec parameters that only affect encoding; Blosc frames record their settings themselves.
 _PACKING = {
     "zstd": {"level", "checksum"},
     "gzip": {"level"},
@@ -30,33 +30,33 @@ _SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The form of an array, whose chunks other arrays of the same `key` may take over."""
+    """The form of an array; other arrays with the same `key` may reuse its chunks."""
 
     data_type: Any  # of Zarr v3
-    codecs: Sequence[Mapping[str, Any]]  # of a chunk, or of those in shards
+    codecs: Sequence[Mapping[str, Any]]  # of a chunk, or of the chunks within shards
     shards: Mapping[str, Any] | None  # configuration of shards without codecs
     fill: Any  # as JSON
     key: str
 
     @property
     def all_codecs(self) -> list[Mapping[str, Any]]:
-        """The codecs as a document has them."""
+        """The codecs as in an array's document."""
         if self.shards is None:
             return list(self.codecs)
         return [{"name": "sharding_indexed", "configuration": {**self.shards, "codecs": list(self.codecs)}}]
 
     @property
     def shard_key(self) -> str:
-        """What shards have to agree in besides."""
+        """The additional properties that must match for shards."""
         return json.dumps(self.shards, sort_keys=True)
 
     def without_shards(self) -> Form:
-        """Return the form of an array whose chunks are not in shards."""
+        """Return the same form for an array without shards."""
         return Form(self.data_type, self.codecs, None, self.fill, self.key)
 
 
 def form_of(array: ZarrArray) -> Form | None:
-    """Return the form of an array; `None` where Zarr v3 has no words for it, or it is not one by itself."""
+    """Return the form of an array, or `None` if Zarr v3 cannot express it or only zarr-python can decode it."""
     if array.decoder is None:
         return None
     if array.zarr_format == 2:
@@ -72,7 +72,7 @@ def form_of(array: ZarrArray) -> Form | None:
 
 
 def _of_v2(array: ZarrArray) -> Form | None:
-    """Return the form of an array of Zarr v2, which is decoded as one of version 3 with these codecs is."""
+    """Return the form of a Zarr v2 array, which decodes like a version 3 array with these codecs."""
     document = array.document
     stored = np.dtype(document["dtype"])
     if document.get("filters") or stored.kind not in "biuf":
@@ -96,7 +96,7 @@ def _of_v2(array: ZarrArray) -> Form | None:
 
 
 def _compressor(given: Mapping[str, Any] | None, itemsize: int) -> list[dict[str, Any]] | None:
-    """Return the codecs that a compressor of version 2 is in version 3, `None` where there are none."""
+    """Return the version 3 codecs equivalent to a version 2 compressor, or `None` if there are none."""
     if not given:
         return []
     name = given.get("id")
@@ -121,7 +121,7 @@ def _compressor(given: Mapping[str, Any] | None, itemsize: int) -> list[dict[str
 
 
 def _key(data_type: Any, codecs: Sequence[Any], dtype: np.dtype[Any]) -> str:
-    """Return what two arrays have to agree in for one to decode chunks of the other."""
+    """Return the key that two arrays must share for one to decode chunks of the other."""
     steps = []
     for codec in codecs:
         name, configuration = named(codec)

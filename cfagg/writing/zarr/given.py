@@ -1,4 +1,4 @@
-"""What is given to be appended, as a dataset: one of xarray, or arrays by name with the dimensions of the store."""
+"""Appended data as a dataset: an xarray dataset, or arrays by name with the dimensions of the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["dataset_of"]
 
 
 def dataset_of(data: Any, state: GroupState) -> tuple[xr.Dataset, frozenset[str]]:
-    """Return data as a dataset, and which of its variables are values alone, with no attributes that say what of."""
+    """Return data as a dataset, and the names of variables that are plain values without describing attributes."""
     import xarray as xr
 
     if list(state.nodes) == [""]:
@@ -52,7 +52,7 @@ def dataset_of(data: Any, state: GroupState) -> tuple[xr.Dataset, frozenset[str]
 
 
 def _of_one_array(data: Any, store: str) -> Any:
-    """Return data for a store that is a single array, which has no name."""
+    """Return data for a store that consists of a single array, which has no name."""
     import xarray as xr
 
     if isinstance(data, xr.DataArray):
@@ -64,7 +64,7 @@ def _of_one_array(data: Any, store: str) -> Any:
 
 
 def _variable(name: str, given: Any, state: GroupState) -> xr.Variable:
-    """Return an array, which may come with its dimensions and attributes, as a variable."""
+    """Return an array, which may be given with its dimensions and attributes, as a variable."""
     import xarray as xr
 
     if isinstance(given, xr.DataArray | xr.Variable):
@@ -87,12 +87,12 @@ def _variable(name: str, given: Any, state: GroupState) -> xr.Variable:
 
 
 def _is_named(first: Any) -> bool:
-    """Whether a tuple that begins with this is one of dimensions and values, and not one of values alone."""
+    """Whether a tuple beginning with this contains dimensions and values, rather than values only."""
     return isinstance(first, str) or (isinstance(first, tuple | list) and all(isinstance(name, str) for name in first))
 
 
 def _array(given: Any, where: str) -> Any:
-    """Return what is an array of any library as it is, and an array of all else."""
+    """Return an array of any library unchanged, and anything else as a NumPy array."""
     if hasattr(given, "shape") and hasattr(given, "dtype"):
         return given
     try:
@@ -102,7 +102,7 @@ def _array(given: Any, where: str) -> Any:
 
 
 def _unmasked(given: Any, where: str) -> Any:
-    """Return a masked array as reals, NaN where it is masked."""
+    """Return a masked array as floating-point numbers, with NaN where it is masked."""
     if given.dtype.kind not in "biuf" or (given.dtype.itemsize == 8 and (np.abs(given.compressed()) >= 2**53).any()):
         raise OptionError(f"{where}: a masked array of {given.dtype}, which has no NaN; give a DataArray")
     return given.astype("f8" if given.dtype.itemsize > 2 or given.dtype.kind == "f" else "f4").filled(np.nan)

@@ -1,7 +1,7 @@
-"""The group of a store that grows: its arrays as consolidated metadata say, which are published in one write.
+"""The group of a growing store: its arrays as described by consolidated metadata, which are published in one write.
 
-A store is in the state that the consolidated metadata of its root describe.  Documents of single arrays are written
-before; where a writer was killed in between, what it had recorded tells which of them to take back.
+A store is in the state that the consolidated metadata of its root describe. Documents of individual arrays are written
+before; if a writer was killed in between, its record determines which of them to roll back.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from cfagg.writing.zarr.place import Claim, Place
 
 __all__ = ["GroupState", "Level", "Node", "digest", "load", "take_back"]
 
-#: Documents that are read at the same time.
+#: Number of documents that are read concurrently.
 _AT_ONCE = 16
 
-#: Nodes of a store that has no consolidated metadata yet.
+#: Maximum number of nodes of a store without consolidated metadata.
 _MOST_NODES = 100_000
 
-#: What groups of accumulations have.
+#: Attribute of groups of accumulations.
 _ACCUMULATION = "_ACCUMULATION_GROUP"
 
 
 @dataclass(frozen=True)
 class Node:
-    """An array of the group: its documents by file name, as the state of the store has them."""
+    """An array of the group: its documents by file name, in the state of the store."""
 
     path: str
     documents: Mapping[str, dict[str, Any]]
@@ -48,18 +48,18 @@ class Node:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The document that says what the array is."""
+        """The document that describes the array."""
         return self.documents["zarr.json" if "zarr.json" in self.documents else ".zarray"]
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes, as they are written."""
+        """The attributes as stored."""
         found = self.documents.get(".zattrs", {}) if ".zarray" in self.documents else self.document.get("attributes")
         return found if isinstance(found, dict) else {}
 
     @property
     def dims(self) -> tuple[str | None, ...]:
-        """Names of the dimensions, as far as there are any."""
+        """Names of the dimensions, or `None` for those without a name."""
         found = self.document.get("dimension_names") if "zarr.json" in self.documents else None
         if found is None:
             found = self.attributes.get("_ARRAY_DIMENSIONS")
@@ -74,7 +74,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Level:
-    """A group with consolidated metadata: its path, the key of the document that has them, document and tag."""
+    """A group with consolidated metadata: its path, and the key, content and tag of the document containing them."""
 
     path: str
     key: str
@@ -82,18 +82,18 @@ class Level:
     tag: Any
 
     def relative(self, path: str) -> str:
-        """Return the path of a node from here."""
+        """Return the path of a node relative to this group."""
         return path[len(self.path) + 1 :] if self.path else path
 
     @property
     def held(self) -> dict[str, Any]:
-        """What it lists."""
+        """The documents that it lists."""
         whole = self.document if self.key.endswith(".zmetadata") else self.document["consolidated_metadata"]
         found: dict[str, Any] = whole["metadata"]
         return found
 
     def changed(self, documents: Mapping[str, dict[str, Any]]) -> bytes:
-        """Return the document with others of some nodes, by key in the store."""
+        """Return the document with some nodes' documents replaced, given by key in the store."""
         more = {}
         for key, document in documents.items():
             inner = self.relative(key)
@@ -107,7 +107,7 @@ class Level:
 
 @dataclass(frozen=True)
 class GroupState:
-    """A group, and the levels above and at it that list its arrays, the root's first, which is the state."""
+    """A group, and the levels at and above it that list its arrays, from the root, which defines the state."""
 
     place: Place
     group: str
@@ -115,7 +115,7 @@ class GroupState:
     attributes: dict[str, Any]
     nodes: dict[str, Node]
     levels: tuple[Level, ...]
-    #: Whether consolidated metadata had to be made.
+    #: Whether consolidated metadata had to be created.
     made: bool = False
 
     def name(self) -> str:
@@ -127,7 +127,7 @@ class GroupState:
         return f"{node.path}/{self.name()}".lstrip("/")
 
     def own(self, nodes: list[Node]) -> dict[str, tuple[bytes, Any]]:
-        """Return text and tag of the own documents of arrays, by name; refuse those that say something else."""
+        """Return content and tag of the arrays' own documents by name; raise if they disagree with the state."""
         keys = [self.key(node) for node in nodes]
         found = read_all(self.place, keys)
         own = {}
@@ -145,7 +145,7 @@ class GroupState:
 
 
 def load(place: Place, group: str) -> GroupState:
-    """Return the state of a group, which is given consolidated metadata where it has none."""
+    """Return the state of a group; create consolidated metadata if it has none."""
     group = group.strip("/")
     parts = group.split("/") if group else []
     paths = ["/".join(parts[:n]) for n in range(len(parts) + 1)]
@@ -233,7 +233,7 @@ def _names(nodes: Mapping[str, Node]) -> list[str]:
 
 
 def _consolidate(place: Place, group: str, zarr_format: int, paths: list[str]) -> GroupState:
-    """Give a group consolidated metadata, as they are now, so that all of it is published by one write from now on."""
+    """Write consolidated metadata of the current state, so that from now on all of it is published by one write."""
     nodes: dict[str, Documents] = {}
     names = ("zarr.json",) if zarr_format == 3 else (".zgroup", ".zarray", ".zattrs")
 
@@ -268,7 +268,7 @@ def _consolidate(place: Place, group: str, zarr_format: int, paths: list[str]) -
 
 
 def below(state: GroupState) -> list[Node]:
-    """Return the arrays of groups below the group, but those of accumulations."""
+    """Return the arrays of groups below the group, except those of accumulations."""
     if not state.levels:
         return []
     top = state.levels[0]
@@ -295,7 +295,7 @@ def digest(text: bytes) -> str:
 
 
 def take_back(place: Place, claim: Claim) -> bool:
-    """Take back what a killed writer had written and not published; return whether there was something."""
+    """Roll back what a killed writer had written but not published; return whether there was a record of one."""
     if claim.left is None:
         return False
     try:
@@ -311,8 +311,8 @@ def take_back(place: Place, claim: Claim) -> bool:
         ) from error
     found = place.read(key)
     if found is not None and (digest(found[0].rstrip()) == published or _tells(place, key, found[0], above, grown)):
-        # It was killed, or lost power, when all was done; the document may have been written since, as sums are
-        # extended or attributes set, and what is published is never taken back.
+        # The writer was killed, or lost power, after it had finished; the document may have been written since, for
+        # example when sums were extended or attributes set. Published data are never rolled back.
         claim.forget()
         return True
     for path, (text, after) in former.items():
@@ -325,7 +325,7 @@ def take_back(place: Place, claim: Claim) -> bool:
 
 
 def _tells(place: Place, key: str, text: bytes, level: str, grown: list[tuple[str, int, int]]) -> bool:
-    """Whether the document that publishes, of whatever contents, tells that arrays have at least their new lengths."""
+    """Whether the publishing document, whatever else it contains, gives the arrays at least their new lengths."""
     document = parse(text, f"{place.store}/{key}")
     whole = document if key.endswith(".zmetadata") else document.get("consolidated_metadata") or {}
     held = whole.get("metadata")
@@ -347,7 +347,7 @@ def _tells(place: Place, key: str, text: bytes, level: str, grown: list[tuple[st
 
 
 def _keys(objects: Any) -> list[str]:
-    """Return the keys of objects, which were recorded as prefix, separator and ranges of indices."""
+    """Return the keys of objects that were recorded as prefix, separator and ranges of indices."""
     if sum(math.prod(b - a for a, b in ranges) for _, _, ranges in objects) > limits.MAX_PARTITIONS:
         raise TargetError("the record of a killed writer names more objects than a store may have; remove it")
     return [
@@ -358,7 +358,7 @@ def _keys(objects: Any) -> list[str]:
 
 
 def read_all(place: Place, keys: list[str]) -> list[tuple[bytes, Any] | None]:
-    """Return what is stored under several keys."""
+    """Return the stored objects of several keys."""
     if not place.remote or len(keys) < 2:
         return [place.read(key) for key in keys]
     with ThreadPoolExecutor(_AT_ONCE) as pool:

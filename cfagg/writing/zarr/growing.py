@@ -1,6 +1,6 @@
-"""How the metadata of a Zarr array change as it grows along one dimension, and which objects that concerns.
+"""How the metadata of a Zarr array change when it grows along one dimension, and which objects are affected.
 
-What is done depends on the end of the array alone: nothing here looks at all of its chunks, however many there are.
+All work depends only on the end of the array: nothing here iterates over all of its chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Growth", "Tail", "grow"]
 
 @dataclass(frozen=True, eq=False)
 class Tail(ZarrArray):
-    """The end of an array along one dimension: `before` objects and `start` elements of it are not part of this."""
+    """The end of an array along one dimension, without its first `before` objects and `start` elements."""
 
     axis: int = field(kw_only=True)
     before: int = field(kw_only=True)
@@ -38,7 +38,7 @@ class Tail(ZarrArray):
 
 @dataclass(frozen=True)
 class Growth:
-    """What an array becomes: its document, and its grown end, which begins at the former last object but one."""
+    """A grown array: its new document, and its new end, which begins at the previously last object but one."""
 
     document: dict[str, Any]
     tail: Tail
@@ -48,7 +48,7 @@ class Growth:
 
     @property
     def objects(self) -> range:
-        """Indices of the objects of the tail, along the dimension, that hold something new."""
+        """Indices of the tail's objects along the dimension that contain new values."""
         count = self.tail.objects.matrix_shape[self.tail.axis]
         edges = [self.tail.objects.extent(_at(self.tail, k))[self.tail.axis] for k in range(count)]
         first = next((k for k, (_, end) in enumerate(edges) if end + self.tail.start > self.former), count)
@@ -60,7 +60,7 @@ def _at(tail: Tail, k: int) -> tuple[int, ...]:
 
 
 def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis: int, count: int) -> Growth:
-    """Return what an array becomes that grows by `count` along a dimension; `documents` are its own, by file name.
+    """Return the growth of an array by `count` along a dimension; `documents` are those of the array, by file name.
 
     On a regular grid the last chunk is filled first, and the rest is whole chunks.  On a rectilinear grid the rest is
     one new edge, which joins the run of equal ones before it.
@@ -89,7 +89,7 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
     else:
         lengths, counts = runs_along(given, shape, axis)
         total = int(np.dot(lengths, counts))
-        # Of the last two chunks at most.
+        # Only the last two chunks at most.
         last = np.repeat(lengths[-2:], np.minimum(counts[-2:], 2))[-2:]
         before, start = int(counts.sum()) - len(last), total - int(last.sum())
         new = np.array([size - total] if size > total else [], np.int64)
@@ -114,7 +114,7 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
 
 
 def _has_edges(document: Mapping[str, Any], axis: int, where: str) -> bool:
-    """Whether the chunks along a dimension are listed, and so may be of any length."""
+    """Whether the chunk lengths along a dimension are listed individually, so that they may differ."""
     name, configuration = named(document.get("chunk_grid"))
     if not is_rectilinear(document):
         if name != "regular":
@@ -138,7 +138,7 @@ def _length(document: Mapping[str, Any], zarr_format: int, axis: int, where: str
 
 
 def _check_shards(document: Mapping[str, Any], axis: int, rest: int, where: str) -> None:
-    """Refuse a new edge of shards that is not a whole number of their chunks."""
+    """Raise an error if a new edge of shards is not a whole number of their chunks."""
     given = document.get("codecs")
     name, configuration = named(given[0]) if isinstance(given, list) and given else ("", {})
     inner = configuration.get("chunk_shape") if name == "sharding_indexed" else None

@@ -1,6 +1,6 @@
-"""What is appended: variables of a dataset, or arrays by name, each matched with the array of the store that grows.
+"""Data to append: variables of a dataset, or arrays by name, each matched with the growing array of the store.
 
-Everything that can be wrong with them is found before anything is written, but values that an array cannot hold.
+All errors in them are found before anything is written, except values that an array cannot represent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Increment", "increment_of"]
 
-#: Attributes that say what values mean: another one is refused, whatever may be lost.
+#: Attributes that define the meaning of values: different ones are refused, whatever losses are accepted.
 _MEANING = frozenset(
     {
         "axis", "bounds", "cell_methods", "climatology", "flag_masks", "flag_meanings", "flag_values", "formula_terms",
@@ -43,17 +43,17 @@ _MEANING = frozenset(
 
 @dataclass(frozen=True)
 class Increment:
-    """What is appended to the arrays of a group, by name, each as the function of a range along the dimension."""
+    """The data to append to the arrays of a group, by name, each as a function of a range along the dimension."""
 
     count: int
     values: Mapping[str, Callable[[int, int], npt.NDArray[Any]]]
     losses: tuple[Loss, ...]
-    #: The values of the dimension's coordinate, as they are stored; `None` where there is none.
+    #: The stored values of the dimension's coordinate, or `None` if there is none.
     coordinate: npt.NDArray[Any] | None
 
 
 def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, Node]) -> Increment:
-    """Return what is appended along a dimension to the arrays that grow, each of which it must have."""
+    """Return the data to append along a dimension to the growing arrays, all of which must be included."""
     dataset, plain = dataset_of(data, state)
     store = state.place.store
     missing = sorted(set(growing) - set(map(str, dataset.variables)))
@@ -91,7 +91,7 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
 
 
 def _with_units(name: str, variable: xr.Variable, dataset: xr.Dataset) -> xr.Variable:
-    """Return bounds that have no units of their own with those of what they bound, as CF has it."""
+    """Return bounds without units with those of their coordinate, as CF defines."""
     if "units" in variable.attrs or variable.dtype.kind in "MmO":
         return variable
     for one in dataset.variables.values():
@@ -116,7 +116,7 @@ def _part(
     *,
     plain: bool,
 ) -> Callable[[int, int], npt.NDArray[Any]]:
-    """Return the values of a variable as its array stores them, by ranges along the dimension."""
+    """Return the values of a variable in the form stored by its array, by ranges along the dimension."""
     where = f"{state.place.store}: variable {node.name!r}"
     if set(variable.dims) != set(node.dims) or len(variable.dims) != len(node.dims):
         raise ConformError(f"{where} has dimensions {tuple(variable.dims)}, expected {node.dims}")
@@ -139,7 +139,7 @@ def _part(
 
 
 def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) -> Form:
-    """Return how an array stores its values; bounds have the units of what they bound."""
+    """Return the stored form of an array; bounds have the units of their coordinate."""
     where = f"{state.place.store}: array {node.path!r}"
     key = "data_type" if state.zarr_format == 3 else "dtype"
     text = text_type(node.document, state.zarr_format, where)
@@ -147,7 +147,7 @@ def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) ->
         own = node.attributes
         return Form(text, fills=tuple(own[name] for name in ("_FillValue", "missing_value") if name in own))
     dtype = data_type(node.document.get(key), state.zarr_format, where)
-    # Zarr v2 has no other place for it; 0 is what zarr-python writes where nothing was said.
+    # Zarr v2 has no other place for it; zarr-python writes 0 if none was given.
     fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
     attributes = dict(node.attributes)
     if "units" not in attributes:
@@ -159,16 +159,16 @@ def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) ->
 
 
 def _bounds_of(node: Node | None) -> tuple[Any, ...]:
-    """Return the names of what bounds a coordinate."""
+    """Return the names of the bounds of a coordinate."""
     return () if node is None else (node.attributes.get("bounds"), node.attributes.get("climatology"))
 
 
 def _form_of_variable(
     variable: xr.Variable, target: Form, where: str, *, plain: bool, is_converted: bool
 ) -> tuple[Form, bool]:
-    """Return the form of what is appended, and whether its values are stored ones that are not decoded yet.
+    """Return the form of appended values, and whether they are stored values that are not decoded yet.
 
-    Other units than those of the store are refused, unless values are converted.
+    Units that differ from those of the store are refused, unless values are converted.
     """
     attributes = variable.attrs
     dtype = np.dtype(variable.dtype)
@@ -185,7 +185,7 @@ def _form_of_variable(
 def _check_equal(
     variable: xr.Variable, node: Node, state: GroupState, dim: str, losses: list[Loss], *, plain: bool
 ) -> None:
-    """Refuse a variable that does not grow and has other values than the store."""
+    """Raise an error if a variable that does not grow has values that differ from those in the store."""
     where = f"{state.place.store}: variable {node.name!r}"
     if dim in variable.dims:
         raise ConformError(f"{where} has the dimension {dim!r} in the appended data, but not in the store")
@@ -229,7 +229,7 @@ def _array(node: Node, state: GroupState) -> Any:
 
 
 def _are_alike(units: str, others: str | None) -> bool:
-    """Whether two spellings of units mean the same, as 'm/s' and 'm s-1' do."""
+    """Whether two spellings of units mean the same, such as 'm/s' and 'm s-1'."""
     try:
         return transform(units, None, others, None) == SAME
     except CfaggError:
@@ -237,7 +237,7 @@ def _are_alike(units: str, others: str | None) -> bool:
 
 
 def _compare(given: Mapping[str, Any], node: Node, losses: list[Loss], where: str) -> None:
-    """Refuse attributes with another meaning, and list others that the store does not have."""
+    """Raise an error if attributes change the meaning, and list others that the store lacks."""
     own = node.attributes
     for name, value in given.items():
         if name in DECODING or name in ("coordinates", "_ARRAY_DIMENSIONS"):
@@ -255,7 +255,7 @@ def _compare(given: Mapping[str, Any], node: Node, losses: list[Loss], where: st
 
 
 def _compare_group(given: Mapping[str, Any], state: GroupState, losses: list[Loss]) -> None:
-    """List attributes of the dataset that the group does not have; its history is its own."""
+    """List attributes of the dataset that the group lacks; its history is its own."""
     for name, value in given.items():
         if name not in ("history", "_NCProperties") and not (
             name in state.attributes and _equal(state.attributes[name], jsonable(value))

@@ -1,4 +1,4 @@
-"""Writing to a store in a directory of this machine, under a lock that dies with its process."""
+"""Writing to a store in a local directory, under a lock that is released when its process dies."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from cfagg.writing.zarr.staged import Staged, sync_files, sync_folders
 
 __all__ = ["CLAIM", "LocalPlace"]
 
-#: What stands in a store while it is written to, and after a writer was killed.
+#: The folder in a store that exists while it is written to, and after a writer was killed.
 CLAIM = ".cfagg-append"
 
-#: Folders that are remembered to be there.
+#: Maximum number of folders that are remembered as existing.
 _MOST_FOLDERS = 10_000
 
 
 class LocalPlace:
-    """A store in a directory, whose path has no links."""
+    """A store in a directory, whose path contains no links."""
 
     remote = False
 
     def __init__(self, store: str) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._folders: dict[str, None] = {}  # those that are there, and not behind a link out of it
+        self._folders: dict[str, None] = {}  # those that exist and are not behind a link out of the store
         self._written: list[str] = []
         self._made: set[str] = set()
         self._staged = Staged()
@@ -62,7 +62,7 @@ class LocalPlace:
         self.__init__(state["store"])  # type: ignore[misc]
 
     def read(self, key: str) -> tuple[bytes, Any] | None:
-        """Return what is stored and a tag that tells its state, `None` where there is nothing."""
+        """Return the stored bytes and a tag of their state, or `None` if there are none."""
         path = self._path(key)
         found = read_file(self.store, path, MAX_OBJECT)
         if found is None:
@@ -75,7 +75,7 @@ class LocalPlace:
     known = read
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
-        """Write a new file, or one that may replace another: that is on disk before it is renamed."""
+        """Write a new file, or one that may replace another, which is forced to disk before it is renamed."""
         path = self._path(key)
         with refusals_of(path):
             self._make_folder(path.rpartition("/")[0])
@@ -88,14 +88,14 @@ class LocalPlace:
             self._written.append(path)
 
     def stage(self, key: str, data: Any) -> None:
-        """Write a file that takes the place of another with the next `sync`."""
+        """Write a file that replaces another with the next `sync`."""
         path = self._path(key)
         with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
             self._staged.add(path, data)
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
-        """Write files that take the places of others together with the next `sync`; none of them where one fails."""
+        """Write files that replace others together with the next `sync`; if one fails, discard them all."""
         try:
             for key, data in objects.items():
                 self.stage(key, data)
@@ -104,7 +104,7 @@ class LocalPlace:
             raise
 
     def put_by_way_of(self, folder: Path, key: str, data: Any) -> None:
-        """Write a file in another folder of the file system, and rename it: several may write the same one."""
+        """Write a file in another folder of the file system and rename it; several processes may write the same one."""
         path = self._path(key)
         if not folder.is_dir():
             raise TargetError(
@@ -119,14 +119,14 @@ class LocalPlace:
             replace_file(part, Path(path))
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
-        """Write a file that is in the state of a tag; it is on disk when this returns."""
+        """Replace a file if it is in the state of a tag; it is on disk when this returns."""
         return self.swap_all([(key, data, tag)])[0]
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Write files, each in the state of a tag, and the last one once all else is on disk; so it is on return.
+        """Replace files, each in the state of a tag, and the last once all others are on disk; return when it is too.
 
-        The disk is waited for four times, however many files there are: for the data of all; for the names of what was
-        put and staged; for those of what is swapped; and for that of the last one.
+        This waits for the disk four times, however many files there are: for all data; for the names of files that were
+        put or staged; for the names of the swapped ones; and for the name of the last one.
         """
         made, path = [], self.store
         with self._lock:
@@ -142,7 +142,7 @@ class LocalPlace:
                 sync_files([*written, *self._staged.parts, *swapped.parts], self.store)
                 for key, _, tag in writes:
                     self._check_tag(self._path(key), tag)
-                # Names of files, then those of new folders above them.
+                # Names of files, then those of new parent folders.
                 folders |= self._staged.put() | {os.path.dirname(p) for p in written}  # noqa: PTH120
                 sync_folders(folders, self.store)
                 sync_folders(swapped.put(len(writes) - 1), self.store)
@@ -161,7 +161,7 @@ class LocalPlace:
             raise TargetError(f"{path} was meanwhile written by another process and left as it is; run again")
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove files, and what is left of them where they were not whole yet."""
+        """Remove files, and any incomplete remains of them."""
         for key in keys:
             path = self._path(key)
             folder, name = os.path.split(path)
@@ -177,18 +177,18 @@ class LocalPlace:
                     raise
 
     def children(self, folder: str) -> list[str]:
-        """Return the names of folders below a folder, ``""`` for the store itself."""
+        """Return the names of folders below a folder, or of the store itself if it is ``""``."""
         path = self._path(folder) if folder else self.store
         with os.scandir(path) as entries:
             return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
 
     def sync(self) -> None:
-        """Force what was put to disk, and put there what was staged."""
+        """Force files that were put to disk, and move staged files into place."""
         self.swap_all(())
 
     @contextmanager
     def writer(self, doing: str) -> Iterator[_LocalClaim]:
-        """Hold the lock of the store; `TargetError` where another process has it."""
+        """Hold the lock of the store; raise `TargetError` if another process holds it."""
         folder = Path(self.store) / CLAIM
         for _ in range(100):
             try:
@@ -197,7 +197,7 @@ class LocalPlace:
                     raise TargetError(f"{folder} is a link and was not made by cfagg; remove it")
                 file, held = lock(folder / "lock")
             except FileNotFoundError:
-                continue  # whoever held it has just finished, and removed it
+                continue  # its holder has just finished and removed it
             except OSError:
                 with refusals_to_hold(folder, Path(self.store)):
                     raise
@@ -222,7 +222,7 @@ class LocalPlace:
         return f"{self.store}/{check_key(self.store, key)}"
 
     def _make_folder(self, folder: str) -> None:
-        """Make a folder in the store, with those above it, of which none may be behind a link out of it."""
+        """Make a folder in the store and its parents, none of which may be behind a link out of the store."""
         if folder == self.store or folder in self._folders:
             return
         above = os.path.dirname(folder)  # noqa: PTH120
@@ -230,7 +230,7 @@ class LocalPlace:
         try:
             os.mkdir(folder)  # noqa: PTH102
         except FileExistsError:
-            # One that was made here, in a folder that is inside, is no link.
+            # A folder that was made here, inside another of the store, is not a link.
             if not self._is_inside(folder):
                 raise TargetError(
                     f"{folder} is, or goes through, a link out of the store {self.store}; nothing is written there"
@@ -242,18 +242,18 @@ class LocalPlace:
             if made:
                 self._made.add(above)
             if len(self._folders) >= _MOST_FOLDERS:
-                # The oldest half: what chunks are written into is among the others, or is found again.
+                # Forget the oldest half: folders that chunks are written to are in the other half, or are found again.
                 self._folders = dict.fromkeys(islice(self._folders, _MOST_FOLDERS // 2, None))
             self._folders[folder] = None
 
     def _is_inside(self, folder: str) -> bool:
-        """Return whether a folder is in the store, where no link leads out of it."""
+        """Return whether a folder is inside the store, not reached by a link out of it."""
         real = os.path.realpath(folder)
         return real == self.store or real.startswith(f"{self.store.rstrip('/')}/")
 
 
 class _LocalClaim:
-    """The lock of a store, and what its writer has recorded."""
+    """The lock of a store, and the record of its writer."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._intent = folder, folder / "intent"
@@ -274,13 +274,13 @@ class _LocalClaim:
             raise self._failed("written", error) from error
 
     def forget(self) -> None:
-        """Forget it; where that fails, the next writer finds that it was done."""
+        """Remove the record; if that fails, the next writer finds that the work was completed."""
         with contextlib.suppress(OSError):
             self._intent.unlink(missing_ok=True)
         self.left, self._done = None, True
 
     def leave(self) -> None:
-        """Remove the folder, where nothing is recorded that is still to be looked at."""
+        """Remove the folder, unless it contains a record that still needs attention."""
         if not self._done and self._intent.exists():
             return
         try:
@@ -303,7 +303,7 @@ class _LocalClaim:
 
 @contextmanager
 def _dropping(staged: Staged) -> Iterator[Staged]:
-    """Leave nothing beside the files that were to be replaced."""
+    """Leave no files beside those that were to be replaced."""
     try:
         yield staged
     finally:
@@ -311,5 +311,5 @@ def _dropping(staged: Staged) -> Iterator[Staged]:
 
 
 def _tag(status: os.stat_result) -> tuple[int, ...]:
-    # A rename changes the time of change, and nothing else of these.
+    # A rename changes only the time of change in these.
     return status.st_ino, status.st_size, status.st_mtime_ns

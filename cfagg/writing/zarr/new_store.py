@@ -1,7 +1,7 @@
-"""A new Zarr store at a path or URL: chunks first, documents last, and never an incomplete one.
+"""Creating a Zarr store at a path or URL: chunks are written first, documents last, so that it is never incomplete.
 
-On this machine it is built beside its place, which it takes by a rename; in an object store its objects are written
-where they stay, and there is no store before the root's documents.
+On this machine it is built beside its final path and renamed; in an object store, objects are written under their final
+keys, and the store does not exist before the documents of the root.
 """
 
 from __future__ import annotations
@@ -33,44 +33,44 @@ from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 __all__ = ["Keys", "LocalKeys", "NewPlace", "ObjectKeys", "Stored", "new_store", "read_stored"]
 
-#: Bytes that are copied at once.
+#: Number of bytes copied at once.
 _BLOCK = 1 << 23
 
-#: What a system answers that cannot copy between two files.
+#: Error numbers of a system that cannot copy between two files.
 _NOT_HERE = frozenset({errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM})
 
 
 class Stored(NamedTuple):
-    """An object of a store: a directory, links in which may lead to `allow`, or a `Url`; `path` begins with it."""
+    """An object in a store: a directory whose links may lead to `allow`, or a `Url`; `path` begins with the store."""
 
     store: str
     path: str
     allow: tuple[str, ...] = ()
-    #: Of stores that are neither, as of `cfagg.formats.zarr.metadata.ZarrArray`.
+    #: For stores that are neither, as in `cfagg.formats.zarr.metadata.ZarrArray`.
     opens: Opens | None = None
 
 
 class Keys(Protocol):
-    """Where objects of a new store are written, by key.  It can be pickled, so that workers write through it."""
+    """Where objects of a new store are written, by key. It can be pickled, so that workers can use it."""
 
     def put(self, key: str, data: Any) -> int:
-        """Write an object, whole or not at all, and return its bytes; one under the same key is replaced."""
+        """Write an object atomically and return its size in bytes; an object with the same key is replaced."""
 
     def copy(self, key: str, source: Stored) -> int | None:
-        """Copy an object byte for byte and return its bytes; `None`, and nothing done, where there is none."""
+        """Copy an object byte for byte and return its size in bytes; return `None` if it does not exist."""
 
     def move(self, old: str, new: str) -> None:
-        """Give an object another key."""
+        """Rename an object."""
 
     def end(self, folder: str) -> None:
-        """Let workers that are late write nothing more, and remove all objects below a folder."""
+        """Prevent late workers from writing, and remove all objects below a folder."""
 
 
 @dataclass(frozen=True)
 class LocalKeys:
-    """Files below a directory; what is not whole yet stands in another one.
+    """Files below a directory; incomplete files are in another one.
 
-    Without that one, each file is written once, by this process: what becomes of it if it is not whole does not matter.
+    Without that other one, each file is written once, by this process, and incomplete files do not matter.
     """
 
     folder: str
@@ -83,7 +83,7 @@ class LocalKeys:
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
-        """Copy a file or what is in an object; see `Keys`."""
+        """Copy a file or the content of an object; see `Keys`."""
         if source.opens is not None or isinstance(source.store, Url):
             found = read_stored(source)
             return None if found is None else self.put(key, found)
@@ -102,7 +102,7 @@ class LocalKeys:
         self._place(f"{self.folder}/{old}", f"{self.folder}/{new}")
 
     def end(self, folder: str) -> None:
-        """Remove a directory, once nothing more is renamed into it; see `Keys`."""
+        """Remove a directory, after which nothing can be renamed into it; see `Keys`."""
         if self.parts is not None:
             os.rename(self.parts, f"{self.parts}.ended")  # noqa: PTH104
         with contextlib.suppress(FileNotFoundError):
@@ -113,7 +113,7 @@ class LocalKeys:
             with self._opened(f"{self.folder}/{key}") as file:
                 write(file)
             return
-        # Under a name of its own: a task that is done twice must not find its file half written by the other.
+        # Use a unique name: a task that runs twice must not find its file half written by the other run.
         part = f"{self.parts}/{secrets.token_hex(8)}"
         try:
             with opened(part, "wb") as file:
@@ -140,7 +140,7 @@ class LocalKeys:
 
 
 def _make_folder(path: str, home: str) -> None:
-    """Make a directory and those above it within `home` that are not there, with no look before at what is."""
+    """Make a directory and its missing parents within `home`, without checking first which exist."""
     if len(path) <= len(home):
         raise FileNotFoundError(errno.ENOENT, "the store is no longer being written", home)
     try:
@@ -155,7 +155,7 @@ def _make_folder(path: str, home: str) -> None:
 
 @dataclass(frozen=True)
 class ObjectKeys:
-    """Objects of an object store, where they stay; those of another run are not replaced."""
+    """Objects of an object store under their final keys; those of another run are not replaced."""
 
     fenced: Fenced
 
@@ -166,12 +166,12 @@ class ObjectKeys:
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
-        """Write what is in a file or an object; see `Keys`."""
+        """Write the content of a file or an object; see `Keys`."""
         found = read_stored(source)
         return None if found is None else self.put(key, found)
 
     def move(self, old: str, new: str) -> None:
-        """Copy an object at the server, and remove it; see `Keys`."""
+        """Copy an object on the server and remove the original; see `Keys`."""
         self.fenced.move(old, new)
 
     def end(self, folder: str) -> None:
@@ -180,7 +180,7 @@ class ObjectKeys:
 
 
 def read_stored(source: Stored) -> bytes | None:
-    """Return what is in an object, all of one state; `None` where there is none."""
+    """Return the content of an object in one consistent state, or `None` if it does not exist."""
     if source.opens is not None:
         found = source.opens(source.path)
     elif isinstance(source.store, Url):
@@ -203,7 +203,7 @@ def read_stored(source: Stored) -> bytes | None:
 
 
 def _all(read: Callable[[int, int], bytes], size: int, path: str) -> bytes:
-    """Return so many bytes."""
+    """Return all `size` bytes."""
     parts, at = [], 0
     while at < size:
         try:
@@ -217,7 +217,7 @@ def _all(read: Callable[[int, int], bytes], size: int, path: str) -> bytes:
 
 
 def _copy(fd: int, file: FileIO, status: os.stat_result, path: str) -> None:
-    """Copy what is in a file to another one, by the system where it can."""
+    """Copy the content of a file to another, by a system call if possible."""
     begun = at = copy_large(fd, file, status.st_size)
     try:
         while hasattr(os, "copy_file_range") and at < status.st_size:
@@ -241,13 +241,13 @@ def _copy(fd: int, file: FileIO, status: os.stat_result, path: str) -> None:
 
 
 def _check_state(fd: int, status: os.stat_result, path: str) -> None:
-    """Raise where a file has been written since it was opened."""
+    """Raise if a file has been written since it was opened."""
     now = os.fstat(fd)
     if (now.st_size, now.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
         raise StaleError(f"{path} was written while it was copied; run again")
 
 
-#: What is said where a killed run is begun anew.
+#: The note if the work of a killed run is started again.
 _ANEW = "what a killed run had begun was removed, and everything was done again"
 
 
@@ -259,11 +259,11 @@ class NewPlace:
     path : str
         Where the store will be.
     keys : Keys
-        What writes its objects, in workers too.
+        Writes its objects, in workers as well.
     once : Keys
-        What writes each object once, in threads of this process alone, with less ado.
+        Writes each object once, in threads of this process only, with less overhead.
     notes : tuple of str
-        What a user should know about it.
+        Information that users should know.
     """
 
     def __init__(self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None]) -> None:
@@ -273,15 +273,15 @@ class NewPlace:
         self.published = False
 
     def put(self, key: str, data: Any) -> int:
-        """Write an object, whole or not at all, and return its bytes; one under the same key is replaced."""
+        """Write an object atomically and return its size in bytes; an object with the same key is replaced."""
         return self.keys.put(key, data)
 
     def copy(self, key: str, source: Stored) -> int | None:
-        """Copy an object byte for byte and return its bytes; `None`, and nothing done, where there is none."""
+        """Copy an object byte for byte and return its size in bytes; return `None` if it does not exist."""
         return self.keys.copy(key, source)
 
     def publish(self, documents: Mapping[str, bytes]) -> None:
-        """Write the documents by key, those of the root last: then there is the store, and before there is none."""
+        """Write the documents by key, those of the root last; only then does the store exist."""
         self._publish(documents)
         self.published = True
 
@@ -290,10 +290,10 @@ class NewPlace:
 def new_store(
     target: str | os.PathLike[str], *, overwrite: bool = False, target_options: Mapping[str, Any] | None = None
 ) -> Iterator[NewPlace]:
-    """Give the place of a new store, which is there once it is published; of anything else nothing is left.
+    """Yield the place of a new store, which exists once it is published; if it is not, nothing is left behind.
 
-    With `overwrite` a store that is there is replaced: on this machine it stays until the new one is complete, in an
-    object store it is removed first, with a warning.  One process writes a store at a time.
+    With `overwrite`, an existing store is replaced: on this machine it stays until the new one is complete; in an
+    object store it is removed first, with a warning. Only one process can write a store at a time.
     """
     if is_url(os.fspath(target)) or target_options:
         there = a_place(target, target_options, name="target", expected="name a directory for the store",
@@ -308,14 +308,14 @@ def new_store(
 
 
 def _in_objects(store: NewStore) -> Iterator[NewPlace]:
-    """Give the place of a store in an object store."""
+    """Yield the place of a store in an object store."""
     place = NewPlace(store.objects.path, ObjectKeys(store.fenced), store.publish)
     store.begin()
     try:
         yield place
     finally:
         if not place.published:
-            # It says what prevented it already; what cannot be removed is marked as not complete.
+            # It has already reported the cause; what cannot be removed is marked as incomplete.
             with contextlib.suppress(CfaggError):
                 store.abandon()
 
@@ -326,16 +326,16 @@ class _Beside(Workplace):
     doing = "writing the same store"
 
     def new_parts(self) -> str:
-        """Make a directory for files that are not whole yet, of this run alone.
+        """Make a directory for incomplete files of this run only.
 
-        Workers whose client was killed finish the task that they are at: they no longer find theirs.
+        Workers whose client was killed finish their current task, but no longer find their directory.
         """
         parts = self.root / "parts" / secrets.token_hex(8)
         parts.mkdir(parents=True)
         return str(parts)
 
     def finish(self, documents: Mapping[str, bytes]) -> None:
-        """Write the documents, and put the store in its place."""
+        """Write the documents, and move the store into place."""
         for key in sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS)):
             path = self.store / key
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -346,7 +346,7 @@ class _Beside(Workplace):
 
 
 def _beside(work: _Beside) -> Iterator[NewPlace]:
-    """Give the place of a store that is built beside its place on this machine."""
+    """Yield the place of a store that is built beside its final path on this machine."""
     folder = str(work.store)
     place = NewPlace(str(work.target), LocalKeys(folder, None), work.finish)
     work.enter()

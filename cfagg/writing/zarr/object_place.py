@@ -1,9 +1,9 @@
-"""Writing to a store of objects: one writer at a time, by conditional puts.
+"""Writing to a store in an object store, one writer at a time, using conditional puts.
 
-The writer's claim is an object that it makes only where there is none, and renews.  A claim that is not renewed, or
-whose process is gone from this machine, is taken over.  A writer that was only slow finds then that it comes too late:
-chunks are written where they are in the state that it saw while its claim held, and the document that publishes them is
-written anew by whoever takes over, with other blanks at its end, so that it has another tag.
+A writer holds a claim: an object that it creates only if there is none, and renews. A claim that is not renewed, or
+whose process on this machine no longer exists, is taken over. A writer that was merely slow then finds that it is too
+late: chunks are only written if they are in the state seen while the claim was valid, and the new writer rewrites the
+publishing document with other trailing blanks, so that its tag changes.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ __all__ = ["LEASE", "RENEWED", "ObjectPlace", "content_of", "is_gone", "who"]
 #: Seconds after which a claim may be taken over, and after which its writer renews it.
 LEASE, RENEWED = 120.0, 30.0
 
-#: Seconds after writing its claim for which a writer does not look at it: nobody takes it over in this time.
+#: Seconds after writing its claim during which a writer need not check it, since nobody can take it over.
 BELIEVED = 10.0
 
-#: Objects that are put at the same time.
+#: Number of objects that are put concurrently.
 _AT_ONCE = 16
 
-#: Documents that publish what was written, the first that is there.
+#: Documents that publish what was written; the first that exists is used.
 _PUBLISHING = ("zarr.json", ".zmetadata", ".zarray")
 
 
 class ObjectPlace:
-    """A store at the URL of an object store."""
+    """A store at a URL in an object store."""
 
     remote = True
 
@@ -62,13 +62,13 @@ class ObjectPlace:
             "store": self._url,
             "_claim": None,
             "_recent": None,
-        }  # other processes look at the claim each time
+        }  # other processes check the claim each time
 
     def __repr__(self) -> str:
         return f"ObjectPlace({self.objects.path!r})"
 
     def read(self, key: str) -> tuple[bytes, Any] | None:
-        """Return what is stored and its tag, `None` where there is nothing."""
+        """Return the stored bytes and their tag, or `None` if there are none."""
         found = self.objects.part(check_key(self.objects.path, key), 0, MAX_OBJECT)
         if found is None:
             return None
@@ -77,7 +77,7 @@ class ObjectPlace:
         return found.body, (found.tag or "").strip('"')
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
-        """Write an object, by a writer only while its claim holds."""
+        """Write an object; a writer does so only while its claim is valid."""
         if self._holder is None:
             self._put(key, data)
             return
@@ -87,14 +87,14 @@ class ObjectPlace:
                     self._put(key, data, create=True)
                     return
             tag = self._tag(key)
-            # In this order: whoever takes over writes after that, and the tag changes.
+            # In this order: a new writer writes after taking over, and the tag changes.
             self._check_claim()
             self._put(key, data, create=tag is None, match=tag)
         except TargetExistsError as error:
             raise self._others(key) from error
 
     def known(self, key: str) -> tuple[bytes, Any] | None:
-        """Return what this call wrote last, else what is stored, and its tag."""
+        """Return the bytes that this writer wrote last, or else the stored ones, and their tag."""
         found = None if self._recent is None else self._recent.part(key)
         return self.read(key) if found is None else (found.body, found.tag)
 
@@ -112,30 +112,30 @@ class ObjectPlace:
         self.put(key, data)
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
-        """Write objects, some at the same time."""
+        """Write objects, some concurrently."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for _ in pool.map(lambda item: self.put(*item), objects.items()):
                 pass
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Write objects, each if it has a tag, one after the other."""
+        """Replace objects, each if it has a tag, one after the other."""
         return [self.swap(*write) for write in writes]
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
-        """Write an object that has a tag, `None` for one that is not there; return its new tag."""
+        """Replace an object if it has a tag (`None` if it must not exist); return its new tag."""
         if self._holder is not None:
             self._check_claim()
         try:
             return self._put(key, data, create=tag is None, match=tag)
         except TargetExistsError as error:
-            # An answer may have been lost on its way here.
+            # The response may have been lost on its way here.
             found = self.read(key)
             if found is not None and found[0] == data:
                 return found[1]
             raise self._others(key) from error
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects, as far as they are there."""
+        """Remove objects, if they exist."""
         names = [check_key(self.objects.path, key) for key in keys]
         if (recent := self._recent) is not None:
             for name in names:
@@ -143,15 +143,15 @@ class ObjectPlace:
         self.objects.delete(names)
 
     def children(self, folder: str) -> list[str]:
-        """Return the names of folders below a folder, ``""`` for the store itself."""
+        """Return the names of folders below a folder, or of the store itself if it is ``""``."""
         return sorted(name for name in self.objects.children(folder) if not name.startswith("."))
 
     def sync(self) -> None:
-        """Objects are there when the server has answered."""
+        """Do nothing, as objects are stored once the server has responded."""
 
     @contextmanager
     def writer(self, doing: str) -> Iterator[_ObjectClaim]:
-        """Hold the claim of the store; `TargetError` where another process has it."""
+        """Hold the claim of the store; raise `TargetError` if another process holds it."""
         claim = _ObjectClaim(self.objects, doing)
         claim.take()
         self._holder, self._claim = claim.holder, claim
@@ -190,7 +190,7 @@ class ObjectPlace:
 
 
 class _ObjectClaim:
-    """The claim of one writer on a store, and what it has recorded."""
+    """The claim of one writer on a store, and its record."""
 
     def __init__(self, objects: ObjectStore, doing: str) -> None:
         self.objects, self.doing = objects, doing
@@ -204,11 +204,11 @@ class _ObjectClaim:
 
     @property
     def believed(self) -> bool:
-        """Whether the claim was written so lately that nobody can have taken it over."""
+        """Whether the claim was written so recently that nobody can have taken it over."""
         return time.monotonic() - self._written < min(BELIEVED, LEASE)
 
     def take(self) -> None:
-        """Make the claim, or take over that of a writer who is gone."""
+        """Create the claim, or take over that of a writer that no longer exists."""
         begun = time.monotonic()
         self._make()
         self._written = begun
@@ -224,7 +224,7 @@ class _ObjectClaim:
         if state is None or found is None:
             raise TargetError(f"{self.objects.path}: another process has just ended {self.doing} there; run again")
         content = content_of(found)
-        if content.get("holder") == self.holder:  # the answer to the put was lost
+        if content.get("holder") == self.holder:  # the response to the put was lost
             self._tag = state.tag
             return
         age = (time.time_ns() - state.modified) / 1e9
@@ -245,7 +245,7 @@ class _ObjectClaim:
         self._fence()
 
     def _fence(self) -> None:
-        """Give the document that publishes another tag, so that the former writer cannot."""
+        """Change the tag of the publishing document, so that the former writer cannot replace it."""
         for key in _PUBLISHING:
             state = self.objects._state(key)
             if state is None:
@@ -266,11 +266,11 @@ class _ObjectClaim:
         self._write()
 
     def forget(self) -> None:
-        """Forget it; the claim itself is removed soon."""
+        """Forget the record; the claim itself is removed soon."""
         self._intent = self.left = None
 
     def hold(self) -> None:
-        """Renew the claim where it was not written lately, which fails where somebody else has it."""
+        """Renew the claim if it was not written recently; this fails if another process has it."""
         with self._lock:
             if not self.believed:
                 self._rewrite()
@@ -278,11 +278,11 @@ class _ObjectClaim:
     def renew(self) -> None:
         """Renew the claim until the work is done."""
         while not self.ended.wait(RENEWED):
-            with contextlib.suppress(CfaggError):  # whoever writes next finds that it is lost
+            with contextlib.suppress(CfaggError):  # the next write finds that it is lost
                 self._write()
 
     def leave(self) -> None:
-        """Remove the claim, or leave what is recorded to the next writer."""
+        """Remove the claim, or leave the record to the next writer."""
         with contextlib.suppress(CfaggError):
             if self._intent is not None:
                 self._write(released=True)
@@ -304,12 +304,12 @@ class _ObjectClaim:
 
     def _text(self, **more: Any) -> bytes:
         content = {"holder": self.holder, "doing": self.doing, "intent": self._intent, **who(), **more}
-        # No two are alike, so that each has a tag of its own.
+        # Each is unique, so that each has its own tag.
         return json.dumps({**content, "nonce": secrets.token_hex(8)}).encode()
 
 
 def content_of(text: bytes) -> dict[str, Any]:
-    """Return what a claim says, nothing where it is none."""
+    """Return the content of a claim, or an empty one if it is not a claim."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -318,12 +318,12 @@ def content_of(text: bytes) -> dict[str, Any]:
 
 
 def who() -> dict[str, Any]:
-    """Return what tells this process from all others."""
+    """Return properties that identify this process."""
     return {"host": platform.node(), "machine": _machine(), "process": os.getpid(), "since": _began(os.getpid())}
 
 
 def is_gone(claimed: dict[str, Any]) -> bool:
-    """Return whether the process that made a claim was one of this machine and is there no more."""
+    """Return whether a claim was made by a process of this machine that no longer exists."""
     process, machine = claimed.get("process"), _machine()
     if machine is None or claimed.get("machine") != machine or type(process) is not int:
         return False
@@ -331,7 +331,7 @@ def is_gone(claimed: dict[str, Any]) -> bool:
 
 
 def _machine() -> str | None:
-    """Return what tells this machine, since it was started, and this container of it; `None` where nothing does."""
+    """Return an identifier of this machine since its start, and of this container; `None` if there is none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
@@ -340,11 +340,11 @@ def _machine() -> str | None:
 
 
 def _began(process: int) -> str | None:
-    """Return when a process began, `None` where there is none."""
+    """Return the start time of a process, or `None` if it does not exist."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()
     except (OSError, ValueError):
         return None
     rest = text.rpartition(")")[2].split()
-    # A process that has ended and is not waited for is none.
+    # A process that has ended but has not been waited for does not count.
     return None if rest[0] in "ZX" else rest[19]

@@ -21,22 +21,22 @@ from cfagg.storage.urls import is_url
 
 __all__ = ["refuse_own_source"]
 
-#: Bytes up to which what others have pickled is looked into, as objects of stores are.
+#: Maximum size in bytes of already pickled data to search for texts, as in objects of stores.
 _LOOKED_INTO = 2**20
 
 
 def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bool) -> None:
-    """Raise where anything that is given may be read from a store that would be removed before it is written.
+    """Raise if any of the given data may be read from a store that would be removed before they are written.
 
-    Whatever reads it (a graph of dask, an array of xarray or zarr-python, a reader) names the place somewhere: every
-    text in it is looked at, as pickle goes through it.  A store on this machine stays until the new one is complete.
+    Any object that reads from a store (a dask graph, an xarray or zarr-python array, a reader) contains its location:
+    all texts found while pickling the object are checked. A local store stays until the new one is complete.
     """
     name = os.fspath(target)
     if not overwrite or not is_url(name):
         return
     bucket, *key = _parts(name)
     found = {text: _parts(text) for text in _texts(given)}
-    is_apart = [bucket] in found.values()  # as some stores name the bucket and what is in it
+    is_apart = [bucket] in found.values()  # some stores name the bucket and the key within it separately
     for text, parts in found.items():
         if (len(parts) > 1 and _overlap(parts, [bucket, *key])) or (is_apart and _overlap(parts, key)):
             raise TargetError(
@@ -53,13 +53,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _overlap(one: list[str], other: list[str]) -> bool:
-    """Return whether one place is the other, or lies in it."""
+    """Return whether one place is the same as the other or inside it."""
     n = min(len(one), len(other))
     return n > 0 and one[:n] == other[:n]
 
 
 class _Names:
-    """What is asked about each object that pickle goes through: its texts are kept."""
+    """The hook called for each object that is pickled, which collects its texts."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
@@ -75,11 +75,11 @@ class _Names:
                 self.found.update(_pickled(obj))
         else:
             return None
-        return ""  # is not gone into
+        return ""  # do not pickle it further
 
 
 def _pickled(data: bytes) -> Iterator[str]:
-    """Yield the texts within what may be pickled already, which is not made again."""
+    """Yield the texts in what may be pickled data, without unpickling it."""
     with contextlib.suppress(ValueError):
         yield from (arg for _, arg, _ in pickletools.genops(data) if isinstance(arg, str))
 
@@ -97,10 +97,10 @@ def _texts(given: Iterable[Any]) -> set[str]:
         persistent_id = staticmethod(names)
 
         def reducer_override(self, obj: Any) -> Any:
-            """Go past what cannot be pickled, as locks and open files."""
+            """Skip objects that cannot be pickled, such as locks and open files."""
             base = getattr(super(), "reducer_override", None)
             found = NotImplemented if base is None else base(obj)
-            if found is not NotImplemented or isinstance(obj, type | CellType):  # closures, by a table of cloudpickle
+            if found is not NotImplemented or isinstance(obj, type | CellType):  # closures: table of cloudpickle
                 return found
             if isinstance(obj, CodeType):
                 return tuple, (obj.co_consts,)

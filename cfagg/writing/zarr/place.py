@@ -1,6 +1,6 @@
 """Writing to an existing Zarr store: bytes by key, one writer at a time.
 
-Chunks are put first and documents swapped last, so that whoever reads the store meanwhile sees it as it was.
+Chunks are put first and documents swapped last, so that concurrent readers see the store as it was.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = ["CLAIM", "Claim", "Place", "place_of"]
 
 
 class Claim(Protocol):
-    """What one writer holds; `left` is what a killed one had recorded, `None` where there was none."""
+    """The claim of one writer; `left` is the record of a killed writer, or `None` if there was none."""
 
     left: bytes | None
 
     def record(self, intent: bytes) -> None:
-        """Record what is about to be done: it is safe when this returns, and `left` to the next writer."""
+        """Record what is about to be done; on return it is safely stored, and becomes `left` for the next writer."""
 
     def forget(self) -> None:
-        """Forget what was recorded, as it is done, or undone."""
+        """Remove the record, as the work is completed or rolled back."""
 
 
 class Place(Protocol):
-    """Bytes of a store that is there, by key; safe to use from any thread, and sent to other processes.
+    """Bytes of an existing store, by key; thread-safe, and can be sent to other processes.
 
     Attributes
     ----------
@@ -46,47 +46,47 @@ class Place(Protocol):
     remote: bool
 
     def read(self, key: str) -> tuple[bytes, Any] | None:
-        """Return what is stored and a tag that tells its state, `None` where there is nothing."""
+        """Return the stored bytes and a tag of their state, or `None` if there are none."""
 
     def known(self, key: str) -> tuple[bytes, Any] | None:
-        """Return the same of what this call wrote last, without a look; to be replaced only by a `swap`."""
+        """Return what `read` does, but without a request if this writer wrote it last; only replace it by `swap`."""
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
-        """Write an object, whole or not at all.
+        """Write an object atomically.
 
-        `new` is what is probably not there yet, and of no account to readers: it may be torn by a kill, or a power loss
-        before `sync`.
+        A `new` object probably does not exist yet, and readers do not use it: a kill, or a power loss before `sync`,
+        may leave it incomplete.
         """
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
-        """Write an object that is in the state of a tag, `None` for one that is not there; return the new tag.
+        """Replace an object if it is in the state of a tag (`None` if it must not exist); return the new tag.
 
-        `TargetError` is raised where it is in another state: somebody else wrote it.
+        `TargetError` is raised if it is in another state, since another process wrote it.
         """
 
     def stage(self, key: str, data: Any) -> None:
-        """Write an object that takes the place of another with the next `sync`, or before."""
+        """Write an object that replaces another with the next `sync`, or earlier."""
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Write several objects as `swap` does, after all that was put and staged; all are there after a power loss.
+        """Replace several objects as `swap` does, after all that was put and staged; all then survive a power loss.
 
-        The last one publishes the others: it is there, also after a power loss, only if all of them are.
+        The last one publishes the others: even after a power loss, it exists only if all of them do.
         """
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
-        """Stage several objects; where one cannot be written, nothing is left beside the others."""
+        """Stage several objects; if one cannot be written, discard the others."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects, as far as they are there."""
+        """Remove objects, if they exist."""
 
     def children(self, folder: str) -> Iterable[str]:
-        """Return the names of folders below a folder, ``""`` for the store itself."""
+        """Return the names of folders below a folder, or of the store itself if it is ``""``."""
 
     def sync(self) -> None:
-        """Make sure that what was written is there after a power loss, and what was staged in its place."""
+        """Ensure that everything written survives a power loss, with staged objects in place."""
 
     def writer(self, doing: str) -> AbstractContextManager[Claim]:
-        """Be the only one who writes there; `TargetError` where another process is, which `doing` tells the others."""
+        """Be the only writer; raise `TargetError` if another process is one. `doing` is shown to other processes."""
 
 
 def place_of(store: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Place:

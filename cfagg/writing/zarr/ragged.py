@@ -1,4 +1,4 @@
-"""Rows of different lengths in a new store, with chunk edges between rows, so that no row needs two chunks."""
+"""Rows of different lengths as a new store, with chunk edges between rows, so that no row needs two chunks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["write_rows"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows in a chunk of `indptr` and of labels.
+#: Number of rows in a chunk of `indptr` and of labels.
 _ROWS = 1 << 18
 
 
@@ -50,34 +50,34 @@ def write_rows(
 ) -> StoreReport:
     """Write rows of different lengths, such as a sparse matrix by rows, as a Zarr store that `cfagg.open_rows` reads.
 
-    Edges of chunks stand between rows, so that no row needs two chunks.  Its arrays are ``data``, ``indices`` and
-    ``indptr``, with the attributes by which anndata knows a matrix.
+    Chunk edges are between rows, so that no row needs two chunks. The arrays are ``data``, ``indices`` and ``indptr``,
+    with the attributes by which anndata recognises a matrix.
 
     Parameters
     ----------
     rows : matrix of scipy.sparse, tuple, or iterable of these; or pieces that are computed later
-        A tuple is ``(data, indices, indptr)``, or ``(data, indptr)`` of rows without columns.  Of an iterable, each
-        block of rows is written before the next is asked for, so that any number takes the memory of one.  Pieces are a
-        list of functions without arguments or of delayed objects of Dask, a bag, or an array of Dask whose blocks are
-        matrices of whole rows; each gives a block or several.  Dask computes them, and each task writes what it has.
+        A tuple is ``(data, indices, indptr)``, or ``(data, indptr)`` for rows without columns. Each block of an
+        iterable is written before the next is requested, so that only one is in memory. Pieces are a list of functions
+        without arguments or of Dask delayed objects, a bag, or a Dask array whose blocks are matrices of whole rows;
+        each yields one or more blocks. Dask computes them, and each task writes its own blocks.
     target : path or URL
-        The store, which is there when all of it is written.
+        The store, which exists once all of it is written.
     columns : int, optional
-        How many columns there are; by default as the matrices say, or as many as are used.
+        Number of columns; by default that of the matrices, or the number in use.
     labels : mapping, optional
-        Arrays with one value for each row, by name; those of Dask are computed.
+        Arrays with one value for each row, by name; Dask arrays are computed.
     chunk : int
-        Bytes of values in a chunk; a row with more has one alone.
+        Size in bytes of the values in a chunk; a larger row has a chunk of its own.
     overwrite, target_options, workers
-        As of `cfagg.write`; `workers` are not for pieces.
+        As for `cfagg.write`; `workers` does not apply to pieces.
     client : distributed.Client or str, optional
-        The Dask cluster, or the address of its scheduler, whose workers compute pieces and write them where the store
-        will be; by default the scheduler that Dask is set to.
+        The Dask cluster, or the address of its scheduler, whose workers compute pieces and write them to the location
+        of the store; by default the configured Dask scheduler.
 
     Returns
     -------
     Report
-        What was written.
+        A summary of what was written.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def write_rows(
             if pieces is not None:
                 work.place_pieces(_computed(pieces, place, size, cluster))
             documents = work.finish(given, columns)
-            place.keys.end(ASIDE)  # what was done again, with another result
+            place.keys.end(ASIDE)  # blocks that were computed more than once, with different results
             place.publish(documents)
     notes = (*place.notes, *(rectilinear_note(name) for name in work.unequal))
     return StoreReport(
@@ -123,7 +123,7 @@ def write_rows(
 
 
 def _check_who(pieces: Sequence[Any] | None, workers: int | None, client: Any) -> None:
-    """Refuse to write rows by those who cannot."""
+    """Raise an error if `workers` or `client` cannot be used for these rows."""
     if pieces is not None:
         require("rows that are computed later", "dask")
         if workers is not None:
@@ -139,11 +139,11 @@ def _check_who(pieces: Sequence[Any] | None, workers: int | None, client: Any) -
 
 
 def _computed(pieces: Sequence[Any], place: NewPlace, size: int, client: Any) -> list[list[Known]]:
-    """Have Dask compute pieces and write them aside, and return what is known of the blocks of each."""
+    """Compute pieces with Dask, writing them aside, and return the known properties of the blocks of each."""
     import dask
 
     if client is not None:
-        pickle.dumps(place.keys)  # places that are not sent to workers, as those with secrets, are refused
+        pickle.dumps(place.keys)  # raises for places that are not sent to workers, such as those with secrets
     write = dask.delayed(put_piece, pure=False)
     tasks = [write(piece, n, place.keys, size) for n, piece in enumerate(pieces)]
     if client is None:
@@ -175,7 +175,7 @@ def _check_labels(labels: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 class _Work:
-    """What is written of the rows."""
+    """The state of writing the rows."""
 
     def __init__(self, place: NewPlace, size: int) -> None:
         self.place, self._size = place, size
@@ -189,7 +189,7 @@ class _Work:
         self._most = -1
 
     def take(self, known: Known) -> int:
-        """Let a block follow those before, and return the number of its first chunk."""
+        """Append a block to those before, and return the number of its first chunk."""
         first = self._first = self._first or known
         if (known.kinds, known.columns) != (first.kinds, first.columns):
             other = f"{first.where.removeprefix('rows: ')} {first.told}"
@@ -203,7 +203,7 @@ class _Work:
         return count
 
     def place_pieces(self, pieces: Sequence[Sequence[Known]]) -> None:
-        """Give the chunks of pieces, which were written aside, their places."""
+        """Move the chunks of pieces, which were written aside, into place."""
         moves: list[tuple[str, str]] = []
         for known in (known for piece in pieces for known in piece):
             first = self.take(known)
@@ -212,7 +212,7 @@ class _Work:
         move_all(self.place.keys, moves)
 
     def finish(self, labels: Mapping[str, npt.NDArray[Any]], columns: int | None) -> dict[str, bytes]:
-        """Write what there is one of for each row, and return the documents."""
+        """Write the arrays with one value per row, and return the documents."""
         if self._first is None:
             raise OptionError("rows: there is no block of rows; give one, which may be empty")
         indptr = np.concatenate(self._starts)
@@ -234,7 +234,7 @@ class _Work:
         return store_documents(self.written, attributes)
 
     def _attributes(self, first: Known, count: int, columns: int | None) -> dict[str, Any]:
-        """Return the attributes of a matrix, as anndata has them."""
+        """Return the attributes of a matrix as defined by anndata."""
         if "indices" not in first.kinds:
             if columns is not None:
                 raise OptionError(f"columns={columns}: these rows have no columns")

@@ -1,6 +1,6 @@
 """A lazy array as an Icechunk repository that refers to the stored chunks of its sources, in one commit.
 
-What may be taken over as it is and stands in a file of this machine becomes a virtual chunk; all else is written.
+A chunk that can be reused unchanged and is in a local file becomes a virtual chunk; all others are written.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ __all__ = ["References", "refers", "write_elsewhere", "write_repository"]
 
 
 def refers(source: Stored) -> bool:
-    """Return whether a stored object can be referred to: it is a file of this machine."""
+    """Return whether a stored object can be referred to, that is, whether it is a local file."""
     return source.opens is None and not isinstance(source.store, Url)
 
 
 @dataclass(eq=False)
 class References:
-    """The chunks of a repository that is being written, by key; as `cfagg.writing.zarr.new_store.Keys`."""
+    """The chunks of a repository that is being written, by key; like `cfagg.writing.zarr.new_store.Keys`."""
 
     store: Any
-    #: Whether there are references; elsewhere everything is written, for files of this machine mean nothing there.
+    #: Whether references are written; on other machines, local files are meaningless and everything is written.
     may_refer: bool = True
-    #: Per array, what it refers to.
+    #: For each array, what it refers to.
     specs: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
-        """How many chunks are referred to."""
+        """Number of chunks that are referred to."""
         return sum(map(len, self.specs.values()))
 
     def put(self, key: str, data: Any) -> int:
@@ -52,7 +52,7 @@ class References:
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
-        """Refer to a chunk, or write what is in it; `None`, and nothing done, where there is none."""
+        """Refer to a chunk or write its content; do nothing and return `None` if it does not exist."""
         if not (self.may_refer and refers(source)):
             found = read_stored(source)
             return None if found is None else self.put(key, found)
@@ -79,18 +79,18 @@ class References:
         self.specs.setdefault(name, []).append(spec)
 
     def move(self, old: str, new: str) -> None:
-        """Refuse: keys of chunks are known."""
+        """Raise an error, as the keys of chunks are known beforehand."""
         raise UnsupportedError(f"{old} cannot be renamed to {new} in Icechunk")
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Refuse: nothing is written that is not kept."""
+        """Raise an error, as everything that is written is kept."""
         raise UnsupportedError(f"{keys} cannot be removed from a commit of Icechunk")
 
 
 def write_repository(
     target: str, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any, *, overwrite: bool
 ) -> tuple[References, list[str]]:
-    """Write a repository whose chunks `fill` gives to its references; these may be below directories of `stores`."""
+    """Write a repository with `fill`, which passes chunks to its references, below directories of `stores`."""
     from cfagg.writing.exports.exporting import check_output, write_directory
 
     repositories.require_icechunk()
@@ -113,7 +113,7 @@ def write_repository(
 
 
 def write_elsewhere(target: Url, documents: Mapping[str, bytes], fill: Any, *, overwrite: bool) -> None:
-    """Write a repository in S3, or a commit of one, that holds all its chunks itself."""
+    """Write a repository in S3, or a commit of one, that contains all its chunks."""
     place = Place(target)
     with place.told():
         repository = place.open() if place.may_be_written(overwrite=overwrite) else place.create()

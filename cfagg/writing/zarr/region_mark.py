@@ -1,7 +1,7 @@
-"""The mark of a run that lets workers write into a part of a store of objects: late ones find it gone.
+"""The mark of a run that lets its workers write into a part of an object store; late workers find it gone.
 
-Each run has a mark of its own, so that several write other parts at the same time.  Whoever writes into a part first
-removes the marks of runs that are gone; a worker of such a run replaces nothing then that was written since.
+Each run has its own mark, so that several runs can write different parts at the same time. A new run first removes the
+marks of dead runs that write into the same part; a worker of such a run then cannot replace anything written since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cfagg.writing.zarr.object_place import LEASE, RENEWED, content_of, is_gone,
 
 __all__ = ["fenced"]
 
-#: Where marks stand, each an object.
+#: The folder of marks, each of which is an object.
 _MARKS = ".cfagg-region"
 
 
@@ -29,9 +29,9 @@ _MARKS = ".cfagg-region"
 def fenced(
     objects: ObjectStore, part: Mapping[str, tuple[int, int | None]], *, workers: bool
 ) -> Iterator[Fenced | None]:
-    """Give what workers write with into a part of a store, `None` where there are none; nobody is late after that.
+    """Yield what workers use to write into a part of a store, or `None` without workers; fence them off afterwards.
 
-    `TargetError` is raised where another run may still be writing there.
+    `TargetError` is raised if another run may still be writing there.
     """
     name = f"{_MARKS}/{secrets.token_hex(16)}"
     mark = json.dumps({**who(), "part": {d: list(p) for d, p in part.items()}, "holder": name}).encode()
@@ -44,7 +44,7 @@ def fenced(
     renewing = threading.Thread(target=_renew, args=(objects, name, mark, ended), name="cfagg-mark", daemon=True)
     renewing.start()
     try:
-        # In this order: of two that begin at once, at least one sees the other.
+        # In this order: if two runs begin at once, at least one sees the other.
         _remove_others(objects, part, name)
         yield Fenced(objects, mark, name)
     finally:
@@ -55,7 +55,7 @@ def fenced(
 
 
 def _remove_others(objects: ObjectStore, part: Mapping[str, tuple[int, int | None]], own: str) -> None:
-    """Remove the marks of runs that are gone; raise where one may not be that writes into the same part."""
+    """Remove the marks of dead runs; raise if one that writes into the same part may be alive."""
     for key, state in list(objects.objects(_MARKS)):
         found = None if key == own else objects.read(key)
         if found is None:
@@ -73,7 +73,7 @@ def _remove_others(objects: ObjectStore, part: Mapping[str, tuple[int, int | Non
 
 
 def _meet(one: Any, other: Mapping[str, tuple[int, int | None]]) -> bool:
-    """Whether two parts have something in common; they have where that cannot be told."""
+    """Whether two parts overlap; if that cannot be determined, they are assumed to."""
     if not isinstance(one, dict):
         return True
     for dim, (start, stop) in other.items():
@@ -87,7 +87,7 @@ def _meet(one: Any, other: Mapping[str, tuple[int, int | None]]) -> bool:
 
 
 def _renew(objects: ObjectStore, name: str, mark: bytes, ended: threading.Event) -> None:
-    """Write the mark anew until the work is done, unless somebody has removed it."""
+    """Rewrite the mark until the work is done, unless it has been removed."""
     while not ended.wait(RENEWED):
         with suppress(CfaggError):
             state = objects._state(name)

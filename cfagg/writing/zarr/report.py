@@ -1,4 +1,4 @@
-"""What the writing of a Zarr store did."""
+"""The result of writing a Zarr store."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class StoreReport(WrittenReport):
     variables : tuple of str
         Paths of its arrays.
     chunks : int
-        Chunks that are stored, or shards; those that hold fill values alone may not be.
+        Number of stored chunks, or shards; those with only fill values may not be stored.
     copied : int
-        How many of them are those of a source, byte for byte.
+        Number of these copied byte for byte from a source.
     referenced : int
-        How many of them stay where they are, and are referred to (Icechunk).
+        Number of these that are referred to at their original location (Icechunk).
     stored : int
-        Bytes of all of them.
+        Size in bytes of all of them.
     losses, notes : tuple
-        What is not in the store, and what a user should know about it.
+        What is missing from the store, and information that users should know.
     """
 
     title: ClassVar[str] = "Zarr store"
@@ -51,7 +51,7 @@ class StoreReport(WrittenReport):
 
     @property
     def facts(self) -> tuple[tuple[str, object], ...]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         from cfagg.display.sizes import count_text, size_text
 
         return (

@@ -1,4 +1,4 @@
-"""The place of an Icechunk repository, on this machine or in S3, and what its writers share."""
+"""The location of an Icechunk repository, local or in S3, and operations shared by its writers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Place"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a repository is, or is to be: a directory, or a prefix in S3."""
+    """The location of an existing or future repository: a directory, or a prefix in S3."""
 
     where: Path | Url
 
@@ -43,7 +43,7 @@ class Place:
         )
 
     def create(self) -> Any:
-        """Return a new repository, where there is nothing."""
+        """Return a new repository in an empty place."""
         return _library().Repository.create(self._storage)
 
     def open(self) -> Any:
@@ -51,7 +51,7 @@ class Place:
         return _library().Repository.open(self._storage)
 
     def may_be_written(self, *, overwrite: bool) -> bool:
-        """Refuse a repository that would be replaced unasked; return whether there is one."""
+        """Raise if an existing repository would be replaced without `overwrite`; return whether there is one."""
         exists = self.exists()
         if exists and not overwrite and not _is_new(self.open()):
             raise TargetExistsError(
@@ -62,7 +62,7 @@ class Place:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Say in one sentence what the system or the library refused."""
+        """Report errors of the system or the library in one sentence."""
         try:
             yield
         except CfaggError:
@@ -79,13 +79,13 @@ class Place:
             ) from error
 
     def sync(self) -> None:
-        """Force to disk what is in a directory; servers keep what they have confirmed."""
+        """Force the content of a directory to disk; servers keep what they have confirmed."""
         if isinstance(self.where, Path):
             sync_tree(self.where)
 
 
 def _is_new(repository: Any) -> bool:
-    """Return whether nothing was ever committed to a repository, as where its first conversion was cut short."""
+    """Return whether nothing was ever committed to a repository, as after an interrupted first conversion."""
     first = list(islice(repository.ancestry(branch=BRANCH), 2))
     return len(first) == 1 and set(repository.list_branches()) == {BRANCH} and not set(repository.list_tags())
 

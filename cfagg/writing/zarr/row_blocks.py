@@ -1,4 +1,4 @@
-"""Blocks of rows of different lengths: checked, cut into chunks between rows, and written, by workers too."""
+"""Blocks of rows of different lengths, which are checked, divided into chunks between rows, and written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATER = "computed later (functions, or objects of Dask)"
 
 
 class Block(NamedTuple):
-    """Rows one after the other: their values, perhaps columns, and where each begins."""
+    """Consecutive rows: their values, optionally columns, and where each row begins."""
 
     where: str
     parts: Mapping[str, npt.NDArray[Any]]
@@ -40,9 +40,9 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is kept of a block: types, the largest column, where rows end, and the edges of its chunks.
+    """The retained properties of a block: types, the largest column, where rows end, and the edges of its chunks.
 
-    `keys` are where its chunks were written.
+    Its chunks were written under `keys`.
     """
 
     where: str
@@ -56,7 +56,7 @@ class Known:
 
     @classmethod
     def of(cls, block: Block, size: int) -> Known:
-        """Measure a block whose chunks have so many bytes of values; what no chunk can hold is refused."""
+        """Measure a block with chunks of `size` bytes of values; raise an error if no chunk can store it."""
         kinds = {name: np.dtype(a.dtype).newbyteorder("=") for name, a in block.parts.items()}
         for name, dtype in kinds.items():
             if dtype.kind not in "biuf":
@@ -76,13 +76,13 @@ class Known:
 
     @property
     def told(self) -> str:
-        """What has to be the same in all blocks."""
+        """The properties that must be the same in all blocks."""
         parts = " and ".join(f"{name} of type {dtype}" for name, dtype in self.kinds.items())
         return parts if self.columns is None else f"{parts} in {self.columns} columns"
 
 
 def rows_or_pieces(rows: Any, what: str = "rows") -> tuple[Iterable[Any], list[Any] | None]:
-    """Return rows as an iterable of blocks, or else pieces of them that are computed later, by functions or Dask."""
+    """Return rows as an iterable of blocks, or else as pieces that are computed later, by functions or Dask."""
     if _is_of_dask(rows):
         if not hasattr(type(rows), "to_delayed"):
             return (), [rows]
@@ -117,7 +117,7 @@ def _is_lazy(given: Any) -> bool:
 
 
 def blocks_of_rows(rows: Iterable[Any], what: str = "rows") -> Iterator[Block]:
-    """Yield block after block, checked."""
+    """Yield one block after another, checked."""
     for number, given in enumerate(rows):
         where = f"{what}: block {number}"
         if _is_lazy(given):
@@ -135,15 +135,15 @@ def blocks_of_rows(rows: Iterable[Any], what: str = "rows") -> Iterator[Block]:
         indptr = an_array(block[-1], f"{where}: indptr")
         if len(block) == 3:
             indices = an_array(block[1], f"{where}: indices")
-            # An empty list is one of reals to NumPy.
+            # NumPy gives an empty list a floating-point type.
             parts["indices"] = indices if indices.size or indices.dtype.kind != "f" else indices.astype(np.int64)
         yield Block(where, parts, _checked(parts["data"], parts.get("indices"), indptr, where), columns)
 
 
 def an_array(given: Any, where: str) -> npt.NDArray[Any]:
-    """Return an array of what was given; a mask has no place in a store, and is never left out."""
+    """Return the given values as an array; raise an error if masked, since a store has no masks."""
     if _is_of_dask(given):
-        given = given.compute()  # as np.asarray does, which forgets masks
+        given = given.compute()  # as np.asarray does, which drops masks
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise ConformError(f"{where} are masked, but chunks have no mask; fill them or leave them out")
     try:
@@ -153,7 +153,7 @@ def an_array(given: Any, where: str) -> npt.NDArray[Any]:
 
 
 def _checked(data: npt.NDArray[Any], indices: npt.NDArray[Any] | None, indptr: npt.NDArray[Any], where: str) -> Int64:
-    """Return where rows begin; a block that does not fit together is refused."""
+    """Return where rows begin; raise an error if the arrays of a block do not fit together."""
     if data.ndim != 1 or indptr.ndim != 1 or not len(indptr) or indptr.dtype.kind not in "iu":
         raise ConformError(f"{where}: expected values of one dimension, and indptr as 1 integer more than rows")
     found = indptr.astype(np.int64)
@@ -168,7 +168,7 @@ def _checked(data: npt.NDArray[Any], indices: npt.NDArray[Any] | None, indptr: n
 
 
 def put_block(block: Block, known: Known, keys: Keys, key: Callable[..., str], threads: int = 1) -> Known:
-    """Write the chunks of a block under keys made of array, number, length and bytes, and return what is known now."""
+    """Write the chunks of a block under keys made from array, number, length and bytes; return updated properties."""
 
     def write(chunk: tuple[str, int]) -> tuple[str, int]:
         name, k = chunk
@@ -183,7 +183,7 @@ def put_block(block: Block, known: Known, keys: Keys, key: Callable[..., str], t
 
 
 def put_piece(piece: Any, number: int, keys: Keys, size: int) -> list[Known]:
-    """Write the blocks of a piece that a function or Dask computes, aside, and return what is known of them."""
+    """Compute a piece with a function or Dask, write its blocks aside, and return their known properties."""
     what = f"rows: item {number}"
     rows, later = rows_or_pieces(piece() if callable(piece) else piece, what)
     if later is not None:
@@ -195,18 +195,18 @@ def put_piece(piece: Any, number: int, keys: Keys, size: int) -> list[Known]:
 
 
 def _aside(piece: int, number: int, name: str, k: int, length: int, stored: bytes) -> str:
-    """Return where a chunk stands before its place is known."""
+    """Return the key of a chunk before its place is known."""
     return unplaced(name, (piece, number, k), (length, len(stored), crc32(stored)))
 
 
 @cache
 def _encoder(name: str, dtype: np.dtype[Any]) -> Encoder:
-    """Return how the chunks of an array are encoded."""
+    """Return the encoder of the chunks of an array."""
     return encoder(planned(name, described(name, ("element",), dtype, Grid.regular((1,), (1,)), {}, None)))
 
 
 def _cut(indptr: Int64, most: int) -> Sequence[int]:
-    """Return the edges of chunks of whole rows with at most so many elements, or of one row with more."""
+    """Return the edges of chunks of whole rows with at most `most` elements, or of one larger row."""
     edges, end = [0], int(indptr[-1])
     while edges[-1] < end:
         last = int(indptr[np.searchsorted(indptr, edges[-1] + most, "right") - 1])

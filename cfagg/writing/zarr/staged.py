@@ -1,7 +1,7 @@
-"""Files that are written beside those that they replace, and replace them together.
+"""Files that are written beside those that they replace, and then replace them together.
 
-Forcing files to disk costs a wait each time that something was written in between: so all are written first, then all
-forced to disk, then all renamed, and then their folders forced to disk.
+Forcing files to disk means waiting whenever something was written in between. So all files are written first, then
+forced to disk, then renamed, and finally their folders are forced to disk.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from cfagg.runtime.publishing import begin_sync, opened, sync_directory, sync_fi
 
 __all__ = ["Staged", "sync_files", "sync_folders"]
 
-#: Files or folders that are forced to disk one by one; more of them by one call for the whole file system.  That also
-#: waits for what others have written, and is faster all the same: 26 files took 23 ms instead of 92, with a gigabyte
-#: written by others meanwhile 100 instead of 72; 8 files took 7 instead of 11.
+#: Maximum number of files or folders that are forced to disk one by one; more are forced by one call for the whole file
+#: system. That also waits for the writes of others, but is still faster: 26 files took 23 ms instead of 92, or 100
+#: instead of 72 while others wrote a gigabyte; 8 files took 7 instead of 11.
 _EACH = 12
 
 
 class Staged:
-    """Files that are not in their places yet; safe to use from any thread."""
+    """Files that are not in place yet; thread-safe."""
 
     def __init__(self) -> None:
         self._parts: dict[str, Path] = {}
@@ -41,11 +41,11 @@ class Staged:
 
     @property
     def parts(self) -> list[Path]:
-        """What was written, in its order."""
+        """The written files, in order."""
         return list(self._parts.values())
 
     def put(self, count: int | None = None) -> set[str]:
-        """Rename files, whose data are on disk, in their order, or so many of them; return their folders."""
+        """Rename the first `count` files, or all, in order; their data are on disk. Return their folders."""
         folders = set()
         for path, part in list(self._parts.items())[:count]:
             part.replace(path)
@@ -54,7 +54,7 @@ class Staged:
         return folders
 
     def drop(self) -> None:
-        """Remove files that have not taken their places."""
+        """Remove files that have not been moved into place."""
         for part in self.parts:
             with contextlib.suppress(OSError):
                 part.unlink()
@@ -73,7 +73,7 @@ def sync_files(paths: Iterable[str | Path], store: str) -> None:
 
 
 def sync_folders(folders: Iterable[str], store: str) -> None:
-    """Force the names in folders of a store to disk, those in the lowest first."""
+    """Force the names in folders of a store to disk, lowest folders first."""
     ordered = sorted(set(folders), key=len, reverse=True)
     if len(ordered) > _EACH and sync_file_system(store):
         return

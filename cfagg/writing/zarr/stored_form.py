@@ -1,6 +1,6 @@
-"""Values in the form in which an array stores them: its type, packing, fill value, units and calendar, exactly.
+"""Exact conversion of values to the stored form of an array: its type, packing, fill value, units and calendar.
 
-What the array cannot hold without a change is refused, whatever the change.
+Values that the array cannot represent unchanged are refused, however small the change.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["DECODING", "Form", "form_of", "storing"]
 
 Values = npt.NDArray[Any]
 
-#: Attributes by which stored values become values.
+#: Attributes that determine how stored values are decoded.
 DECODING = frozenset(
     {"_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "units", "calendar", "dtype"}
 )
 
-#: Calendars of dates that NumPy has.
+#: Calendars of NumPy dates.
 _NUMPY = frozenset({"standard", "gregorian", "proleptic_gregorian"})
 
 
@@ -45,7 +45,7 @@ class Form:
     dtype: np.dtype[Any]
     scale: float = 1.0
     offset: float = 0.0
-    #: What stands for missing values, the first for all that are written.
+    #: The values that represent missing data; the first is used for writing.
     fills: tuple[Any, ...] = ()
     unsigned: str = ""
     units: str | None = None
@@ -53,12 +53,12 @@ class Form:
 
     @property
     def is_packed(self) -> bool:
-        """Whether stored values are not the values."""
+        """Whether stored values differ from the decoded values."""
         return (self.scale, self.offset) != (1.0, 0.0)
 
     @property
     def is_time(self) -> bool:
-        """Whether it holds reference times."""
+        """Whether it contains reference times."""
         return self.units is not None and is_reference_time(self.units)
 
     def missing(self, stored: Values) -> npt.NDArray[np.bool_]:
@@ -71,7 +71,7 @@ class Form:
 
 
 def form_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str, fill: Any = None) -> Form:
-    """Return how a variable is stored by its attributes; `fill` is a fill value that stands elsewhere.
+    """Return the stored form of a variable from its attributes; `fill` is a fill value given elsewhere.
 
     >>> form_of({"scale_factor": 0.5, "_FillValue": -1}, np.dtype("i2"), "a")
     Form(dtype=dtype('int16'), scale=0.5, offset=0.0, fills=(-1,), unsigned='', units=None, calendar=None)
@@ -101,7 +101,7 @@ def _is_nan(*values: Any) -> bool:
 
 
 def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
-    """Return a fill value, which Zarr writes in several ways."""
+    """Return a fill value, which Zarr represents in several ways."""
     if isinstance(value, str) and dtype.kind == "f":
         if value in NON_FINITE:
             return NON_FINITE[value]
@@ -118,9 +118,9 @@ def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 
 def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable[[Values], Values]:
-    """Return the function from values of an increment to those that an array stores.
+    """Return the function that converts values of an increment to the stored values of an array.
 
-    They are as `source` stores them, or the values themselves (`is_stored` false): dates, and NaN where missing.
+    Its input is stored in the form `source`, or else decoded (`is_stored` false): dates, and NaN for missing.
     """
     if target.dtype.kind in TEXT:
         return lambda values: stored_text(values, target.dtype, target.fills, where)
@@ -148,7 +148,7 @@ def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable
 
 
 def _change(source: Form, target: Form, where: str) -> tuple[Fraction, Fraction] | None:
-    """Return scale and offset between units, `None` where nothing is to be done."""
+    """Return scale and offset between units, or `None` if no conversion is needed."""
     if source.units is None or (source.units == target.units and not target.is_time):
         return None
     try:
@@ -156,7 +156,7 @@ def _change(source: Form, target: Form, where: str) -> tuple[Fraction, Fraction]
     except CfaggError as error:
         raise type(error)(f"{where}: {error.message}") from error
     if not isinstance(found, tuple) and {found.source, found.target} == REFORMED:
-        # Both count the days since the reform alike: what differs is the epoch, if that is before it.
+        # Both count the days after the reform in the same way; only an epoch before it makes a difference.
         start = 86400 * found.source_epoch[0] + found.source_epoch[1]
         end = 86400 * found.target_epoch[0] + found.target_epoch[1]
         found = found.source_unit / found.target_unit, (start - end) / found.target_unit
@@ -172,7 +172,7 @@ def _is_of_two_calendars(source: Form, target: Form) -> bool:
 
 
 def _after_reform(values: Values, source: Form, target: Form, where: str) -> Values:
-    """Return times of which none is before the day from which the two calendars agree, where these are two."""
+    """Return times unchanged; if the calendars differ, raise for times before the day from which they agree."""
     if _is_of_two_calendars(source, target):
         early = ~source.missing(values) & before_reform(values, str(source.units), source.calendar)
         if early.any():
@@ -206,7 +206,7 @@ def _converted(
 
 
 def _exact(values: Values, missing: Any, check: Values | None, target: Form, where: str) -> Values:
-    """Return values in the stored type, the fill value where missing; those that the type does not have are refused."""
+    """Return values in the stored type, filled where missing; raise an error if the type cannot represent them."""
     with np.errstate(all="ignore"):
         clean = np.where(missing, 0, values) if np.any(missing) else np.asarray(values)
         out = clean.astype(target.dtype)
@@ -218,9 +218,9 @@ def _exact(values: Values, missing: Any, check: Values | None, target: Form, whe
 
 
 def _same(stored: Values, values: Values) -> npt.NDArray[np.bool_]:
-    """Return which values are the same in two types."""
+    """Return which values are equal in two types."""
     if stored.dtype.kind in "iu" and values.dtype.kind == "f":
-        # What is out of range becomes any integer: back in the reals it may look like what it was.
+        # Values out of range become arbitrary integers, which may look right when converted back to reals.
         info = np.iinfo(stored.dtype)
         inside = (values >= float(info.min)) & (values < float(info.max) + 1)
         within: npt.NDArray[np.bool_] = (stored.astype(values.dtype) == values) & inside & (values == np.rint(values))
@@ -237,7 +237,7 @@ def _same(stored: Values, values: Values) -> npt.NDArray[np.bool_]:
 
 
 def _filled(out: Values, missing: Any, target: Form, where: str) -> Values:
-    """Put in what stands for missing values; what looks like it and is none is refused."""
+    """Insert the fill value for missing values; raise an error if valid values are equal to it."""
     real = target.missing(out) & ~missing
     if out.dtype.kind == "f":
         real &= ~np.isnan(out)
@@ -260,7 +260,7 @@ def _filled(out: Values, missing: Any, target: Form, where: str) -> Values:
 
 
 def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: str) -> Values:
-    """Return values packed as the array is, where that changes none of them."""
+    """Return values packed in the form of the array, if that changes none of them."""
     missing = source.missing(values) if is_stored else Form(values.dtype).missing(values)
     real = values
     if is_stored and source.is_packed:
@@ -298,7 +298,7 @@ def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: 
 
 
 def _dates(values: Values, target: Form, where: str) -> Values:
-    """Return dates, or spans of time, as numbers; those that do not become themselves again are refused."""
+    """Return dates or time differences as numbers; raise an error if they do not round-trip."""
     from xarray.coding import times
 
     if target.units is None:
@@ -322,7 +322,7 @@ def _dates(values: Values, target: Form, where: str) -> Values:
             again: Any = times.decode_cf_timedelta(numbers, units)
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what it changes is refused below
+                warnings.simplefilter("ignore")  # changed values are refused below
                 numbers, units, _ = times.encode_cf_datetime(present, target.units, calendar)
             again = times.decode_cf_datetime(numbers, units, calendar, use_cftime=present.dtype.kind == "O")
     except (ValueError, OverflowError, TypeError) as error:
@@ -340,7 +340,7 @@ def _dates(values: Values, target: Form, where: str) -> Values:
 
 
 def _in_calendar(dates: Values, target: Form, where: str) -> tuple[str, Values]:
-    """Return the calendar of the store, and dates in it; those of another one only where both are one."""
+    """Return the calendar of the store, and dates in it; those in another calendar only where the two agree."""
     calendar = canonical(target.calendar)
     if dates.dtype.kind == "M":
         if calendar not in _NUMPY:
@@ -364,7 +364,7 @@ def _in_calendar(dates: Values, target: Form, where: str) -> tuple[str, Values]:
 
 
 def _alike(again: Values, dates: Values) -> bool:
-    """Return whether dates are the same to a microsecond, by which real numbers of days are off."""
+    """Return whether dates are equal to a microsecond, the rounding error of real numbers of days."""
     if dates.dtype.kind == "O":
         return all(abs((a - b).total_seconds()) < 1e-6 for a, b in zip(again.ravel(), dates.ravel(), strict=True))
     kind = f"{dates.dtype.kind}8[ns]"

@@ -1,4 +1,4 @@
-"""Arrays of text that grow: their type in memory, their former last chunk, and values as stored."""
+"""Growing arrays of text: their type in memory, their previous last chunk, and values as stored."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from cfagg.formats.zarr.settings import open_plainly, put_sync
 
 __all__ = ["TEXT", "former_text", "stored_text", "text_fill", "text_type"]
 
-#: Kinds of types that are text: of any length, of a length, and bytes of a length.
+#: Data types of text: variable-length, fixed-length, and fixed-length bytes.
 TEXT = frozenset("OUS")
 
-#: Characters of one element at most.
+#: Maximum number of characters of one element.
 _LONGEST = 1 << 20
 
 _V2_TEXT = re.compile(r"(?:<U|\|S)([1-9][0-9]*)")
 
 
 def text_type(document: Mapping[str, Any], zarr_format: int, where: str) -> np.dtype[Any] | None:
-    """Return the type of an array of text, `object` for that of any length; `None` for all others.
+    """Return the type of an array of text, `object` if of variable length, or `None` for other arrays.
 
     >>> text_type({"data_type": "string"}, 3, "a"), text_type({"dtype": "<U4"}, 2, "a")
     (dtype('O'), dtype('<U4'))
@@ -56,7 +56,7 @@ def text_type(document: Mapping[str, Any], zarr_format: int, where: str) -> np.d
 
 
 def text_fill(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:
-    """Return what stands where no chunk is stored."""
+    """Return the value of elements whose chunk is not stored."""
     given = document.get("fill_value")
     if dtype.kind == "S":
         return base64.standard_b64decode(given) if isinstance(given, str) and given else b""
@@ -64,7 +64,7 @@ def text_fill(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:
 
 
 def former_text(tail: ZarrArray, index: Sequence[int], stored: bytes | None) -> npt.NDArray[Any]:
-    """Return what a chunk holds, decoded by zarr-python from the bytes of its object, `None` where there is none."""
+    """Return the values of a chunk, decoded by zarr-python from its stored bytes, or `None` if there are none."""
     from zarr.storage import MemoryStore
 
     store = MemoryStore()
@@ -76,7 +76,7 @@ def former_text(tail: ZarrArray, index: Sequence[int], stored: bytes | None) -> 
             put_sync(store, key, stored)
         box = tuple(slice(a, b) for a, b in tail.grid.extent(index))
         found: npt.NDArray[Any] = np.asarray(open_plainly(store, "", tail.zarr_format)[box]).astype(tail.dtype)
-    except Exception as error:  # codecs raise whatever they like on damaged bytes
+    except Exception as error:  # codecs may raise anything on damaged bytes
         raise FragmentReadError(
             f"{tail.store}: array {tail.path!r}, the last chunk ({tail.key(tail.object_of(index))}) cannot be read; "
             f"zarr-python says {type(error).__name__}: {error}"
@@ -85,7 +85,7 @@ def former_text(tail: ZarrArray, index: Sequence[int], stored: bytes | None) -> 
 
 
 def stored_text(values: npt.NDArray[Any], dtype: np.dtype[Any], fills: Sequence[Any], where: str) -> npt.NDArray[Any]:
-    """Return text as an array stores it; what it cannot hold is refused."""
+    """Return text as an array stores it; raise an error if it cannot be represented."""
     given = np.asarray(values)
     expected = bytes if dtype.kind == "S" else str
     items = given.astype(object).reshape(-1).tolist()
