@@ -12,17 +12,17 @@ from cfagg.findings.versions import Version
 
 __all__ = ["Attribute", "attribute_table", "uses"]
 
-#: What an attribute holds: text, numbers, or values of the type of its variable.
+#: The type of an attribute: text, numbers, or the type of its variable.
 Type = Literal["S", "N", "D"]
 
 
 class Attribute(NamedTuple):
     """A row of Table A.1.
 
-    `type` is ``S`` for text, ``N`` for numbers, ``D`` for values of the type of the variable. `uses` tells from which
-    minor version of CF 1 on it may be used where, by the abbreviations of the table: ``C`` coordinate data, ``D`` data
-    variables, ``G`` global, ``Gr`` groups, ``M`` geometry containers, ``Q`` quantization containers, ``Do`` domain
-    variables, ``BI`` and ``BO`` bounds variables, ``A`` aggregation variables, ``-`` others.
+    `type` is ``S`` for text, ``N`` for numbers, ``D`` for values of the type of the variable. `uses` gives where the
+    attribute may be used and from which minor version of CF 1 on, by the abbreviations of the table: ``C`` coordinate
+    data, ``D`` data variables, ``G`` global, ``Gr`` groups, ``M`` geometry containers, ``Q`` quantization containers,
+    ``Do`` domain variables, ``BI`` and ``BO`` bounds variables, ``A`` aggregation variables, ``-`` others.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Attribute(NamedTuple):
 
     @property
     def since(self) -> Version:
-        """The first version that has it."""
+        """The first version that defines it."""
         return Version(1, self.uses[0][0])
 
 
-# Name, type, and the uses with the minor version from which they hold.  Versions before 1.7 are taken together: what
-# their tables leave out (`cf_role` and its like came with 1.6) was not defined by an older version either.
+# Name, type, and the uses with the minor version from which they apply.  Versions before 1.7 are not distinguished:
+# attributes missing from their tables (such as `cf_role`, which came with 1.6) were not defined by an older one either.
 _ROWS = """
 actual_range N 7:C,D 11:C,D,BO
 add_offset N 0:C,D 11:C,D,BO
@@ -119,7 +119,7 @@ def attribute_table() -> dict[str, Attribute]:
 
 
 def uses(name: str, version: Version) -> frozenset[str]:
-    """Return where a version of CF defines an attribute, nowhere if it does not know it."""
+    """Return the uses for which a version of CF defines an attribute, or none if it does not define it."""
     row = attribute_table().get(name)
     held = [where for minor, where in row.uses if Version(1, minor) <= version] if row is not None else []
     return held[-1] if held else frozenset()

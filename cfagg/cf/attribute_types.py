@@ -1,4 +1,4 @@
-"""The types of attributes in words, and whether they agree with the types of their variables."""
+"""The types of attributes in words, and whether they match the types of their variables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["Holds", "faulty_text", "holds", "said", "said_type", "same_type"]
 
-#: What an attribute holds: text, several texts, integers, reals, text that is not UTF-8, or what netCDF does not have.
+#: The kind of an attribute: text, several texts, integers, reals, text that is not UTF-8, or one netCDF does not have.
 Holds = Literal["text", "texts", "integer", "real", "bytes", "other"]
 
 
 def holds(value: AttributeValue) -> Holds:
-    """Return what an attribute holds."""
+    """Return the kind of an attribute."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, tuple):
@@ -31,7 +31,7 @@ def holds(value: AttributeValue) -> Holds:
 
 
 def faulty_text(value: AttributeValue, version: Version) -> bool:
-    """Return whether an attribute is several texts or not UTF-8, which rules on text report in this version of CF.
+    """Return whether an attribute is several texts or not UTF-8, which other rules report in this version of CF.
 
     >>> faulty_text(("a", "b"), Version(1, 13)), faulty_text(("a", "b"), Version(1, 11))
     (True, False)
@@ -63,7 +63,7 @@ def said_type(v: Variable) -> str:
 
 
 def same_type(v: Variable, value: AttributeValue, *, typed: bool = True) -> bool:
-    """Whether an attribute has the type of its variable; ``_Unsigned`` and what JSON leaves open count as equal."""
+    """Return whether an attribute has its variable's type; ``_Unsigned`` and types that JSON leaves open match."""
     kind = holds(value)
     if v.kind == "other" or kind in ("bytes", "other"):
         return True

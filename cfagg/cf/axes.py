@@ -1,4 +1,4 @@
-"""Which axis of a sub-array feeds which axis of the master array, and in which direction.
+"""How the axes of a sub-array map to the axes of the master array, and in which direction.
 
 The layout of a partition names the dimensions of its sub-array by the names of the aggregation, in the order of the
 sub-array.  The file may use other names, so axes are matched by position; but if the file uses the names of the
@@ -22,7 +22,7 @@ __all__ = ["Axes"]
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """For each master axis the sub-array axis that feeds it or -1; reversed ones; and `extra` axes of size 1."""
+    """For each master axis the matching sub-array axis or -1; reversed axes; and `extra` axes of size 1."""
 
     axes: tuple[int, ...]
     flips: tuple[bool, ...]
@@ -30,7 +30,7 @@ class Axes:
 
     @classmethod
     def match(cls, aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Axes:
-        """Return the axes of a sub-array by `layout` and `header`, which must agree."""
+        """Return the axes of a sub-array from `layout` and `header`, which must agree."""
         position = _positions(aggregation, layout, header, where)
         used = [position.get(dim, -1) for dim in aggregation.dims]
         flipped = dict(zip(layout.dims, layout.flipped, strict=True))
@@ -56,10 +56,10 @@ class Axes:
             None if k < 0 else slice(None, None, -1) if flip else slice(None)
             for k, flip in zip(self.axes, self.flips, strict=True)
         ]
-        # An ellipsis keeps a view where every axis is taken by an integer.
+        # An ellipsis keeps the result a view even if every axis is indexed by an integer.
         view = ordered[(*index, ..., *[0] * len(self.extra))]
         if -1 in self.axes and view.ndim == len(shape):
-            # A selection may repeat the one index of a dimension that the sub-array does not have.
+            # A selection may repeat the single index of a dimension that the sub-array lacks.
             wanted = [n if k < 0 else m for k, n, m in zip(self.axes, shape, view.shape, strict=True)]
             view = np.broadcast_to(view, wanted)
         if view.shape != shape:
@@ -71,7 +71,7 @@ class Axes:
 
 
 def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> dict[str, int]:
-    """Return the axis in the file of each dimension of the layout that the file has."""
+    """Return the file's axis for each dimension of the layout that the file has."""
     found, declared = header.dims, layout.dims
     if len(found) == len(declared):
         if layout.shape is not None and layout.shape != header.shape:
@@ -86,7 +86,7 @@ def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: 
                     f"is {here!r}, expected {name!r}; declare the partition's 'dimensions' in the file's order"
                 )
         return {name: k for k, name in enumerate(declared)}
-    # Size-1 dimensions may stand on one side only, but then names alone can tell which.
+    # Size-1 dimensions may be present on one side only, but then only names can identify them.
     names = [name for name in declared if name in found]
     rest = [n for name, n in zip(found, header.shape, strict=True) if name not in declared]
     whole = len(names) == len(found) if len(found) < len(declared) else len(names) == len(declared)

@@ -1,10 +1,10 @@
 """Reference times: their units, epochs and calendars, and conversions between them.
 
-Within a calendar the change is a scale and an offset, found exactly.  Between calendars it goes by date: the same
-year, month, day and time of day (`cfagg.cf.dates.DateChange`).  UDUNITS' own calendar, which is always the mixed
-Gregorian one, is never asked.
+Within a calendar a conversion is an exact scale and offset.  Between calendars it preserves the date: the same year,
+month, day and time of day (`cfagg.cf.dates.DateChange`).  The calendar of UDUNITS, which is always the mixed Gregorian
+one, is never used.
 
-Years are numbered as cftime does by default: the standard and the Julian calendar have no year 0, all others do.
+Years are numbered as in cftime by default: the standard and the Julian calendar have no year 0, but all others do.
 
 Source: CF section 4.4.
 """
@@ -29,7 +29,7 @@ from cfagg.errors import CalendarError, UnitsError
 
 __all__ = ["REFORMED", "DateChange", "Reference", "before_reform", "canonical", "parse", "time_transform", "transform"]
 
-#: Calendars that are one from 15 October 1582 on.
+#: Calendars that are identical from 15 October 1582 on.
 REFORMED = frozenset({"standard", "proleptic_gregorian"})
 
 #: Calendars whose days cannot be counted by date alone.
@@ -52,7 +52,7 @@ _SECONDS: Mapping[str, Fraction] = {
     for name in names.split()
 }
 
-#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
+#: In UDUNITS a month is a twelfth of 365.242198781 days, and in cftime 30 days; authors mean neither.
 _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 
@@ -60,8 +60,8 @@ _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 class Reference:
     """A reference time, ``unit since epoch``, in a calendar with its canonical name.
 
-    `unit` is in seconds, `None` for months and years, which have no fixed length; `word` is the unit as written.  The
-    `day` of the epoch is counted as in `cfagg.cf.dates`, its `second` of the day in UTC.
+    `unit` is in seconds, or `None` for months and years, which have no fixed length; `word` is the unit as written.
+    The `day` of the epoch is counted as in `cfagg.cf.dates`, and its `second` is the second of the day in UTC.
     """
 
     unit: Fraction | None
@@ -96,7 +96,7 @@ def parse(units: str, calendar: str | None) -> Reference:
         raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
     hour, minute, _ = found.clock
     second = Fraction((found.second or "0").rstrip("."))
-    # A leap second is the end of its day, and not the beginning of the next.
+    # A leap second belongs to the end of its day, not to the beginning of the next.
     leap = int(second >= 60)
     later, seconds = divmod(3600 * hour + 60 * minute + second - leap - 60 * found.offset, 86400)
     return Reference(_unit(word, units), word, int(days) + int(later), seconds + leap, name)
@@ -105,7 +105,7 @@ def parse(units: str, calendar: str | None) -> Reference:
 def before_reform(
     times: npt.NDArray[Any], units: str, calendar: str | None
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Return which times are before 15 October 1582, or may be, such as NaN.
+    """Return which times are, or may be (such as NaN), before 15 October 1582.
 
     >>> before_reform(np.array([-1, 0]), "days since 1582-10-15", "standard")
     array([ True, False])
@@ -122,7 +122,7 @@ def before_reform(
 def time_transform(
     source: str, source_calendar: str | None, target: str, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return the change of reference times to other units: scale and offset within a calendar, else a `DateChange`."""
+    """Return the conversion of reference times to other units: a linear one within a calendar, else a `DateChange`."""
     names = canonical(source_calendar), canonical(target_calendar)
     if names[0] == names[1] and " ".join(source.split()) == " ".join(target.split()):
         return SAME
@@ -153,7 +153,7 @@ def time_transform(
 
 
 def _unit(word: str, units: str) -> Fraction | None:
-    """Return a unit of time in seconds, `None` for months and years."""
+    """Return a unit of time in seconds, or `None` for months and years."""
     if _VAGUE.search(word) and word.strip().lower() not in _SECONDS:
         return None
     scale = seconds_in(word)
@@ -163,7 +163,7 @@ def _unit(word: str, units: str) -> Fraction | None:
 
 
 def seconds_in(unit: str) -> Fraction | None:
-    """Return a unit of time in seconds, months and years as UDUNITS defines them; `None` for other units.
+    """Return a unit of time in seconds, with months and years as in UDUNITS; or `None` for other units.
 
     >>> seconds_in("weeks"), seconds_in("2 h"), seconds_in("K")
     (Fraction(604800, 1), Fraction(7200, 1), None)
@@ -181,7 +181,7 @@ def seconds_in(unit: str) -> Fraction | None:
 def transform(
     source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return the change from one unit, with its calendar for reference times, to another; none means a pure number."""
+    """Return the conversion between units, with calendars for reference times; `None` as a unit means a pure number."""
     start, end = plain_units(source), plain_units(target)
     times = is_reference_time(start), is_reference_time(end)
     if times == (True, True):
@@ -197,17 +197,17 @@ def _show(units: str | None) -> str:
     return "none" if units is None else repr(units)
 
 
-#: Days beyond this are not dates but garbage.
+#: Days beyond this are garbage, not dates.
 _FURTHEST = 2.0**48
 
 
 @dataclass(frozen=True)
 class DateChange:
-    """Changes reference times of one calendar to another: to the same year, month, day and time of day.
+    """Converts reference times between calendars, preserving year, month, day and time of day.
 
     Times up to a microsecond, or four units in the last place, before a midnight count as that midnight, so that
-    rounding does not lead to the day before; their fraction is kept.  Units are in seconds; epochs are the day and the
-    second of the day, each in its calendar.
+    rounding does not lead to the day before; their fraction is kept.  Units are in seconds; epochs are given as the day
+    and the second of the day, each in its own calendar.
 
     >>> day = Fraction(86400)
     >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
@@ -223,7 +223,7 @@ class DateChange:
     target_epoch: tuple[int, Fraction]
 
     def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
-        """Return changed times, NaN as NaN; raise `CalendarError` for times that are no dates."""
+        """Return converted times, with NaN unchanged; raise `CalendarError` for times that are not dates."""
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
         values = times[real]
@@ -254,7 +254,7 @@ class DateChange:
         return out
 
     def _change(self, days: Int64, where: str) -> Int64:
-        """Return the days of the same dates in the target's calendar."""
+        """Return the days of the same dates in the target calendar."""
         if compiled(days.size):
             from cfagg.kernels import calendars as kernels
 
@@ -273,6 +273,6 @@ class DateChange:
         return changed
 
     def tolerance(self, times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return how far changed times may be from integers by rounding alone."""
+        """Return how far converted times may be from integers by rounding alone."""
         slack: npt.NDArray[np.float64] = np.maximum(2e-6 / float(self.target_unit), 8 * np.spacing(np.abs(times)))
         return slack

@@ -9,7 +9,7 @@ and a comment is ``[interval: value unit [interval: ...] comment:] remainder``.
 
 Sources: CF sections 7.3, 7.4 and 7.5; Appendix E.
 
-*cell method*: how a value stands for its cell along a dimension, such as the mean over a month.
+*cell method*: how a value represents its cell along a dimension, such as the mean over a month.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 __all__ = ["METHODS", "CellMethods", "Entry", "Interval", "parse"]
 
-#: Methods of Appendix E with the minor version of CF that brought them.
+#: Methods of Appendix E with the minor version of CF that introduced them.
 METHODS = {
     "point": 0,
     "sum": 0,
@@ -43,14 +43,14 @@ METHODS = {
     "anomaly_wrt": 13,
 }
 
-#: Longer texts are looked at up to here only.
+#: Maximum number of characters of an attribute that are parsed.
 _LONGEST = 1 << 16
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 class Interval(NamedTuple):
-    """A spacing of the original data: value and unit as written; the value is checked, the unit is not."""
+    """A spacing of the original data, with value and unit as written; the value is checked, but the unit is not."""
 
     value: str
     unit: str
@@ -59,8 +59,8 @@ class Interval(NamedTuple):
 class Entry(NamedTuple):
     """One entry of ``cell_methods``: its names and words as written.
 
-    `where` and `over` are area types or variables that hold them, `norm` follows ``anomaly_wrt``; `comment` is the rest
-    of the comment without intervals, `None` without a comment.
+    `where` and `over` are area types or variables that contain them, `norm` follows ``anomaly_wrt``; `comment` is the
+    rest of the comment without intervals, or `None` if there is no comment.
     """
 
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
 
     @property
     def is_anomaly(self) -> bool:
-        """Whether it says that the data are anomalies."""
+        """Whether the data are anomalies."""
         return self.method.lower() == "anomaly_wrt"
 
     @property
@@ -85,9 +85,9 @@ class Entry(NamedTuple):
 
 
 class CellMethods(NamedTuple):
-    """A parsed ``cell_methods`` attribute: entries, and where words and comments break the grammar.
+    """A parsed ``cell_methods`` attribute: its entries, and where words and comments violate the grammar.
 
-    `comment_doubts` are about comments that seem to be meant as intervals, but may be free text as well.
+    `comment_doubts` are about comments that look like intervals but may also be free text.
     """
 
     entries: tuple[Entry, ...]
@@ -97,7 +97,7 @@ class CellMethods(NamedTuple):
 
 
 def parse(text: str) -> CellMethods:
-    """Return a parsed ``cell_methods`` attribute, as far as it follows the grammar."""
+    """Return a parsed ``cell_methods`` attribute, as far as it conforms to the grammar."""
     return _parse(text[:_LONGEST])
 
 
@@ -107,7 +107,7 @@ def _parse(text: str) -> CellMethods:
 
 
 def _tokens(text: str) -> tuple[list[str], str]:
-    """Return words, with each comment as one token that begins with a parenthesis, and what is unbalanced."""
+    """Return the words, with each comment as one token starting with a parenthesis, and unbalanced parentheses."""
     found: list[str] = []
     depth, start = 0, 0
     plain = 0
@@ -166,7 +166,7 @@ class _Parser:
         return word
 
     def _skip(self) -> None:
-        """Go on to the next word that is a name with a colon."""
+        """Skip to the next word that is a name with a colon."""
         while self._ahead and not _is_name(self._ahead):
             self._at += 1
 
@@ -270,7 +270,7 @@ class _Parser:
         return tuple(intervals), " ".join(words[at + 1 :])
 
     def _doubt(self, words: list[str]) -> None:
-        """Note what a free comment says in the words of the grammar."""
+        """Record the parts of a free comment that use the words of the grammar."""
         if words and words[0] == "comment:":
             self._comment_doubts.append("a comment without intervals begins with 'comment:'; leave that word out")
         near = next((w for w in words if w.lower().startswith("interval:")), None)
@@ -285,7 +285,7 @@ def _hint(word: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word is a name and a colon; ``interval:`` is in comments only."""
+    """Return whether a word is a name and a colon; ``interval:`` occurs in comments only."""
     return len(word) > 1 and word.endswith(":") and ":" not in word[:-1] and not word.startswith("(")
 
 

@@ -1,4 +1,4 @@
-"""Definitions of common units as UDUNITS prints them, so that most checks need not load it; a test compares them."""
+"""Definitions of common units as UDUNITS prints them, so that most checks need not load it; a test verifies them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A `Recipe` is derived once for each distinct (layout, header) and then applied to any number of blocks.  The order of
 operations is: mask, unpack, units and calendar, direction, order of dimensions, size-1 dimensions, packing and type of
-the master.  Masking, unpacking, units and packing are one multiplication and addition in one pass over the values.
+the master.  Masking, unpacking, units and packing take a single multiply-add in one pass over the values.
 
 Sources: NCA 0.1, "Partitions"; CF sections 2.5.1 (missing data), 3.1 (units), 4.4.1 (calendar), 8.1 (packing).
 
@@ -55,18 +55,18 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
 
 
 def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
-    """Compute whole numbers, and refuse those that are not."""
+    """Compute integers, and refuse results that are not whole numbers."""
     exact = np.empty(view.shape, np.float64)
     missing = recipe.missing
     bad, first = gather(view, exact, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
     if not bad:
         whole = np.rint(exact)
-        # So much may the computation itself have been off: scale, product and sum are rounded once each.
+        # Possible error of the computation itself: scale, product and sum are each rounded once.
         slack = np.abs(exact)
         slack += 2 * abs(recipe.offset)
         slack *= 2.0**-51
         lossy = np.abs(exact - whole) > slack
-        # Beyond 2**53 no fraction would show.
+        # Beyond 2**53 fractions cannot be represented.
         lossy |= slack > 2.0
         bad, first = _count(lossy)
         if not bad:
@@ -76,7 +76,7 @@ def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
 
 
 def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
-    """Change the calendar of reference times."""
+    """Convert the calendar of reference times."""
     dates, missing = recipe.dates, recipe.missing
     if dates is None:
         return
@@ -90,7 +90,7 @@ def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
         bad, first = gather(changed, out, float(scale), float(offset), fill=recipe.fill)
     else:
         whole = np.rint(changed)
-        # Beyond 2**53 no fraction would show.
+        # Beyond 2**53 fractions cannot be represented.
         bad, first = _count((np.abs(changed - whole) > dates.tolerance(changed)) | (np.abs(changed) > 2.0**53))
         if not bad:
             bad, first = gather(whole, out, fill=recipe.fill)
@@ -99,7 +99,7 @@ def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
 
 
 def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
-    """Refuse a valid value that has become the master's missing value."""
+    """Refuse a valid value that has become equal to the master's missing value."""
     if recipe.clash is None:
         return
     low, high = recipe.clash
@@ -119,7 +119,7 @@ def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
 
 
 def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where: str) -> ConformError:
-    """Return the error for values that the master array cannot hold, naming the first."""
+    """Return the error for values that the master array cannot represent, naming the first."""
     index, value = _element(view, first)
     if recipe.missing.mask(np.array(value, view.dtype)):
         reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"
@@ -135,12 +135,12 @@ def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where
 
 
 def _element(view: npt.NDArray[Any], flat: int) -> tuple[tuple[int, ...], Any]:
-    """Return the index and the value of an element by its place in C order."""
+    """Return the index and the value of an element by its flat index in C order."""
     index = tuple(int(i) for i in np.unravel_index(flat, view.shape))
     return index, view[index].item()
 
 
 def _count(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many flags are set, and the flat index of the first or -1."""
+    """Return the number of flags that are set, and the flat index of the first or -1."""
     count = int(np.count_nonzero(flags))
     return count, int(np.argmax(flags)) if count else -1

@@ -1,6 +1,6 @@
 """Days and dates of the CF calendars in arrays.
 
-Days are counted as in `cfagg.kernels.calendars`; the same arithmetic is written here for NumPy, so that a time axis of
+Days are counted as in `cfagg.kernels.calendars`; the same arithmetic is repeated here in NumPy, so that a time axis of
 ordinary length does not wait for a compiler.
 """
 
@@ -30,10 +30,10 @@ CALENDARS: Mapping[str, int] = {
 
 _WITHOUT_ZERO = {"standard", "julian"}
 
-#: So many days are worth loading the compiled kernel.
+#: Number of days for which loading the compiled kernel is worthwhile.
 _LARGE = 2**18
 
-#: First Gregorian day of the standard calendar, and by how much Julian counting starts earlier.
+#: First Gregorian day of the standard calendar, and offset between the Julian and the Gregorian day counts.
 _GREGORIAN, _LAG = 578041, 2
 
 
@@ -67,18 +67,18 @@ def to_days(
 
 
 def _check(calendar: str) -> None:
-    """Refuse other names of calendars, which would be taken for another calendar."""
+    """Refuse other names of calendars, which would be mistaken for another calendar."""
     if calendar not in CALENDARS:
         raise CalendarError(f"{calendar!r} is not the canonical name of a calendar; expected {', '.join(CALENDARS)}")
 
 
 def compiled(size: int) -> bool:
-    """Return whether a job of this size is done by the kernel."""
+    """Return whether to use the kernel for this many days."""
     return size >= _LARGE or (size >= 2**12 and "cfagg.kernels.calendars" in sys.modules)
 
 
 def _start(rule: str, year: Int64) -> Int64:
-    """Return the day on which a year, from March to February, starts."""
+    """Return the day on which a year, counted from March to February, starts."""
     if rule == "noleap":
         return 365 * year
     if rule == "all_leap":

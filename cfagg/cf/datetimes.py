@@ -14,8 +14,7 @@ __all__ = [
     "seconds_between",
 ]  # fmt: skip
 
-#: Calendars of CF as they are written, each with the one name that is used for it here, and the minor version of CF
-#: that brought it.
+#: Names of the CF calendars, each with its canonical name here and the minor version of CF that introduced it.
 CALENDAR_NAMES = {
     "standard": ("standard", 0),
     "gregorian": ("standard", 0),
@@ -29,7 +28,7 @@ CALENDAR_NAMES = {
     "none": ("none", 0),
     "utc": ("utc", 12),
     "tai": ("tai", 12),
-    # Only table 4.1 of CF-1.13 spells it so.
+    # Only table 4.1 of CF-1.13 uses this spelling.
     "no_leap": ("noleap", 13),
 }
 
@@ -40,7 +39,7 @@ _LEAPS = (
     20051231, 20081231, 20120630, 20150630, 20161231,
 )  # fmt: skip
 
-#: Leap seconds are announced half a year ahead; none is known to be missing up to here.
+#: Leap seconds are announced half a year ahead; the list is complete up to this date.
 _LEAPS_KNOWN = 20261231
 
 _DATE = re.compile(r"([-+]?)(\d{1,9})(?:-(\d{1,9}))?(?:-(\d{1,9}))?")
@@ -55,9 +54,9 @@ _NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
 
 
 class Datetime(NamedTuple):
-    """A parsed reference datetime; every part is as written, `None` if it is missing.
+    """A parsed reference datetime; every part is as written, or `None` if it is missing.
 
-    `separator` is between date and time, `rest` follows and is not understood; `packed` dates are ``yyyymmdd``.
+    `separator` is between date and time, `rest` is unparsed text after them, and `packed` dates are ``yyyymmdd``.
     """
 
     year: str
@@ -73,29 +72,29 @@ class Datetime(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether there is a date of year, month and day, and everything is understood."""
+        """Whether year, month and day are given, and everything is understood."""
         return self.day is not None and not self.rest
 
     @property
     def date(self) -> tuple[int, int, int]:
-        """Year, month and day; what is missing is 1."""
+        """Year, month and day; 1 for missing parts."""
         return int(self.year), int(self.month or 1), int(self.day or 1)
 
     @property
     def clock(self) -> tuple[int, int, float]:
-        """Hour, minute and second; what is missing is 0."""
+        """Hour, minute and second; 0 for missing parts."""
         return int(self.hour or 0), int(self.minute or 0), float(self.second or 0)
 
     @property
     def offset(self) -> int | None:
-        """Minutes ahead of Universal Time, 0 if no zone is given, `None` if the zone is not understood."""
+        """Minutes ahead of Universal Time, 0 if no zone is given, or `None` if the zone is not understood."""
         if self.zone is None or self.zone.upper() in ("Z", "UTC", "GMT"):
             return 0
         match = _NUMERIC_ZONE.match(self.zone)
         if match is not None:
             minutes = 60 * int(match[2]) + int(match[3] or 0)
             return -minutes if match[1] == "-" else minutes
-        # Forms of older versions, as UDUNITS reads them: without a sign, and three or four digits.
+        # Forms of older versions, as UDUNITS reads them: without a sign, and with three or four digits.
         digits = self.zone.lstrip("+-").replace(":", "")
         if not digits.isdigit() or len(digits) > 4:
             return None
@@ -105,7 +104,7 @@ class Datetime(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse_datetime(text: str) -> Datetime | None:
-    """Return a parsed datetime in any form that UDUNITS reads, `None` if it does not begin with a number."""
+    """Return a parsed datetime in any form that UDUNITS reads, or `None` if it does not begin with a number."""
     text = text.strip()
     match = _DATE.match(text)
     if match is None:
@@ -131,7 +130,7 @@ def parse_datetime(text: str) -> Datetime | None:
 
 
 def calendar_name(text: str | None) -> str | None:
-    """Return the canonical name of a calendar, by default the standard one; `None` if CF does not define it.
+    """Return the canonical name of a calendar, by default the standard one; or `None` if CF does not define it.
 
     >>> calendar_name("365_day"), calendar_name(""), calendar_name("lunar")
     ('noleap', 'standard', None)
@@ -140,7 +139,7 @@ def calendar_name(text: str | None) -> str | None:
 
 
 def _rule(calendar: str, year: int) -> tuple[str, int]:
-    """Return the rule by which days are counted, and a year that it has: year 0 of old climatologies counts as 1."""
+    """Return the rule for counting days, and a year that it has: year 0 of old climatologies counts as 1."""
     if calendar in ("standard", "julian"):
         return calendar, year or -1
     return "proleptic_gregorian" if calendar in ("utc", "tai") else calendar, year
@@ -154,26 +153,26 @@ def days_in_month(calendar: str, year: int, month: int) -> int:
 
 
 def day_number(calendar: str, year: int, month: int, day: int) -> int:
-    """Return the days of a valid date since an arbitrary one of its calendar."""
+    """Return the days from an arbitrary date of the calendar to a valid date."""
     from cfagg.cf.dates import to_days
 
     return int(to_days(*_rule(calendar, year), month, day)[0])
 
 
 def leap_seconds_until(year: int, month: int, day: int) -> int:
-    """Return how many leap seconds were inserted before a date begins."""
+    """Return the number of leap seconds inserted before the beginning of a date."""
     date = (year * 100 + month) * 100 + day
     return sum(leap < date for leap in _LEAPS)
 
 
 def may_have_leap_second(year: int, month: int, day: int) -> bool:
-    """Whether a leap second ends the day, or might in the future."""
+    """Return whether a leap second ends the day, or might in the future."""
     date = (year * 100 + month) * 100 + day
     return date in _LEAPS or (date > _LEAPS_KNOWN and (month, day) in ((6, 30), (12, 31)))
 
 
 def clock_problem(time: Datetime, calendar: str | None, *, leap_anywhere: bool = False) -> str:
-    """Return why a calendar does not have a time of day, or ""; before CF-1.9, all may have leap seconds.
+    """Return why a time of day is invalid in a calendar, or ""; before CF-1.9, all may have leap seconds.
 
     >>> clock_problem(parse_datetime("2016-12-31 23:59:60"), "utc")
     ''

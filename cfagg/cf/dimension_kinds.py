@@ -1,4 +1,4 @@
-"""What the dimensions of a labelled array represent (time, latitude, longitude, height), by attributes, then by name.
+"""The kinds of dimensions of a labelled array (time, latitude, longitude, height), from attributes or else names.
 
 Arrays are those of xarray, which is not imported.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["date_coordinate", "dated", "grid", "kind_of", "kinds"]
 
-#: Dimensions that grouping makes, with the values they may have.
+#: Dimensions created by grouping, with the values they may have.
 _GROUPS = {"month": range(1, 13), "season": ("DJF", "MAM", "JJA", "SON")}
 
 
@@ -40,7 +40,7 @@ def kinds(array: DataArray) -> dict[Hashable, str]:
 
 
 def grid(array: DataArray) -> tuple[DataArray, DataArray] | None:
-    """Return the latitudes and longitudes in degrees along two dimensions of an array, `None` where there are none."""
+    """Return the latitudes and longitudes in degrees along two dimensions of an array, or `None` if there are none."""
     by_place: dict[str, DataArray] = {}
     for name, coordinate in array.coords.items():
         if coordinate.ndim == 2 and coordinate.dtype.kind in "iuf":
@@ -64,7 +64,7 @@ def date_coordinate(array: DataArray | Dataset, dim: Hashable) -> Hashable | Non
 
 
 def dated(array: DataArray) -> DataArray:
-    """Return an array with auxiliary dates as the coordinates of their dimensions, to be shown."""
+    """Return an array for display, with auxiliary dates as the coordinates of their dimensions."""
     for dim in array.dims:
         name = date_coordinate(array, dim)
         if name is not None and name != dim:
@@ -75,7 +75,7 @@ def dated(array: DataArray) -> DataArray:
 def _of_numbers(name: str, coordinate: DataArray) -> str:
     found = _by_attributes(coordinate.attrs) or COMMON_NAMES.get(name.lower(), "other")
     units = str(coordinate.attrs.get("units", "degrees")).strip().lower()
-    # Metres of a projection, or radians, are not degrees whatever the dimension is called.
+    # Metres of a projection, or radians, are not degrees, whatever the name of the dimension.
     in_degrees = units in ("", "°") or units.startswith("deg")
     return found if in_degrees or found not in ("latitude", "longitude") else "other"
 
@@ -99,6 +99,6 @@ def _is_time(coordinate: DataArray) -> bool:
         return True
     if coordinate.dtype.kind != "O" or not coordinate.size:
         return False
-    # cftime's dates derive from nothing of the standard library, but look like its dates.
+    # The dates of cftime are not derived from those of the standard library, but have the same interface.
     first = coordinate.values.flat[0]
     return isinstance(first, dt.datetime) or hasattr(first, "calendar")

@@ -1,4 +1,4 @@
-"""Spans of time as people write them: hours, numbers with units, clocks and ISO 8601, in seconds, exactly."""
+"""Time spans in common notations: hours, numbers with units, clock times and ISO 8601, in seconds, exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cfagg.errors import OptionError
 __all__ = ["format_duration", "parse_duration"]
 
 
-#: Seconds of a unit by the first letters that people write.
+#: Seconds of a unit, by the abbreviations in use.
 _UNITS = {
     **dict.fromkeys(("w", "week", "weeks"), 604800),
     **dict.fromkeys(("d", "day", "days"), 86400),
@@ -33,20 +33,20 @@ _ISO = re.compile(
 )
 #: Longer text is a mistake, and would only cost time.
 _MAX_TEXT = 100
-#: Offsets beyond 100,000 years are a mistake; epochs stay far from the ends of int64.
+#: Offsets beyond 100,000 years are a mistake; epochs stay far from the limits of int64.
 _MAX_SECONDS = 3_155_760_000_000
 _FORMS = 'hours such as 3 or 1.5, a unit such as "1d", "6h", "30min", "10s", a clock "06:00", or ISO 8601 "P1DT6H"'
 
 
 def parse_duration(value: Any) -> Fraction:
-    """Return a span of time in seconds, exactly."""
+    """Return a time span in seconds, exactly."""
     if isinstance(value, str):
         seconds = _from_text(value)
     elif isinstance(value, np.timedelta64):
         seconds = _from_numpy(value)
     elif isinstance(value, dt.timedelta):
         seconds = Fraction(value // dt.timedelta(microseconds=1), 10**6)
-        # Of pandas, which keeps nanoseconds apart.
+        # A pandas timedelta, which stores nanoseconds separately.
         seconds += Fraction(int(getattr(value, "nanoseconds", 0)), 10**9)
     elif isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool):
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
@@ -87,7 +87,7 @@ def _from_text(text: str) -> Fraction:
 
 
 def _unsigned(body: str) -> Fraction | None:
-    """Return the seconds of text without a sign, `None` if it is not understood."""
+    """Return the seconds of text without a sign, or `None` if it is not understood."""
     if _PLAIN.fullmatch(body):
         return Fraction(body) * 3600
     if match := _RATIO.fullmatch(body):
@@ -106,7 +106,7 @@ def _unsigned(body: str) -> Fraction | None:
 
 
 def _terms(body: str) -> Fraction | None:
-    """Return the seconds of ``1d12h30min``: units from large to small, each once."""
+    """Return the seconds of ``1d12h30min``, with units from large to small, each at most once."""
     total, at, last = Fraction(0), 0, 10**9
     while at < len(body):
         match = _TERM.match(body, at)
@@ -118,7 +118,7 @@ def _terms(body: str) -> Fraction | None:
 
 
 def format_duration(seconds: Fraction) -> str:
-    """Return text that `parse_duration` reads as the same span."""
+    """Return text that `parse_duration` reads as the same time span."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds and not seconds % size:
             return f"{seconds // size}{unit}"

@@ -1,4 +1,4 @@
-"""Parametric vertical coordinates: their terms, and the names and units that go with them.
+"""Parametric vertical coordinates: their terms, and the matching names and units.
 
 Source: CF Appendix D with Table D.1.
 """
@@ -13,15 +13,14 @@ from cfagg.findings.versions import DRAFT, Version
 
 __all__ = ["OCEAN_SETS", "Formula", "formulas", "known_formula"]
 
-#: What a term is measured in: a pressure, a length, a plain number, or a length or number where the formula tells
-#: another than the text.
+#: The measure of a term: a pressure, a length, a plain number, or a length or number if formula and text differ.
 Measure = Literal["pressure", "length", "number", "either"]
 
 
 class Formula(NamedTuple):
-    """One parametric vertical coordinate: its terms with their measures, and standard names, known since `names_since`.
+    """A parametric vertical coordinate: its terms with their measures, and standard names, defined since `names_since`.
 
-    If a term has several names, each goes with the name at the same place in `computed`.
+    If a term has several names, each corresponds to the name at the same position in `computed`.
     """
 
     name: str
@@ -126,7 +125,7 @@ def _all() -> Mapping[str, Formula]:
         ),
         Formula(
             "ocean_double_sigma_coordinate",
-            # The text gives `a` a length; in the formula it is divided by one and multiplied by another.
+            # In the text `a` is a length; in the formula it is divided by one length and multiplied by another.
             _measures("sigma=number depth=length z1=length z2=length a=either href=length k_c=number"),
             _ocean("depth"),
             _OCEAN,
@@ -141,5 +140,5 @@ def formulas(version: Version) -> Mapping[str, Formula]:
 
 
 def known_formula(name: str) -> Formula | None:
-    """Return the parametric vertical coordinate of a standard name, whatever version has it."""
+    """Return the parametric vertical coordinate of a standard name in any version."""
     return _all().get(name)

@@ -1,4 +1,4 @@
-"""Bring a block of source values to its place in an output array: copy, cast, scale, offset and mask in one go."""
+"""Gathering a block of source values into an output array: copy, cast, scale, offset and mask in one pass."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from cfagg.errors import ConformError
 __all__ = ["gather", "gather_by"]
 
 _SMALL = 2**15
-"""Elements below which NumPy is as fast as preparing a call of the compiled kernel."""
+"""Size below which NumPy is as fast as preparing a call of the compiled kernel."""
 
 _LOADED, _UNLOADED = 2**22, 2**27
-"""Elements gathered by NumPy in this process after which the kernel has paid for itself.
+"""Number of elements gathered by NumPy in this process after which loading the kernel is worthwhile.
 
-Loading Numba costs about as much as NumPy needs for the larger number; compiling for one pair of types, or fetching it
-from the cache, as much as for a multiple of the smaller one.
+Loading Numba costs about as much as NumPy needs for the larger number. Compiling for one pair of types, or fetching the
+result from the cache, costs a multiple of the smaller one.
 """
 
 _LIGHT = 16
-"""So many elements that NumPy copies in whole rows, only looking for missing ones, count as one."""
+"""Number of elements that count as one when NumPy copies whole rows and only looks for missing values."""
 
 
 class _Work:
-    """How many elements this process has met in blocks worth the kernel."""
+    """The number of elements in blocks for which the kernel would be worthwhile."""
 
     elements = 0
 
 
 def _kernel_pays(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Return whether to use the compiled kernel: for large blocks, once there was enough work to pay for it."""
+    """Return whether to use the compiled kernel: for large blocks, once enough work has been done to pay for it."""
     if source.size < _SMALL or (rule.copies and _same_order(source, target)):
         return False
     _Work.elements += source.size // (_LIGHT if rule.light and _same_order(source, target) else 1)
@@ -43,7 +43,7 @@ def _kernel_pays(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: Gathe
 
 
 def _same_order(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
-    """Return whether the innermost axis of both arrays, of several elements, is the same: NumPy copies whole rows."""
+    """Return whether the innermost axis of size > 1 is the same in both arrays, so that NumPy copies whole rows."""
     steps = [(abs(t), abs(s)) for n, s, t in zip(source.shape, source.strides, target.strides, strict=True) if n > 1]
     return min(steps)[1] == min(s for _, s in steps)
 
@@ -60,13 +60,13 @@ def gather(
 ) -> tuple[int, int]:
     """Write ``source * scale + offset`` into `target`, with missing values and NaN as `fill`.
 
-    Both are views of any strides and byte order, of integers, float32 or float64.  Scale and offset are applied in
+    Both may have any strides and byte order, and are integers, float32 or float64.  Scale and offset are applied in
     float64 and the result is rounded once; with 1 and 0 values are only cast, and must not change except for rounding
-    float64 to float32.  `fills` and values outside of the valid range are missing; without a `fill` they become NaN.
+    float64 to float32.  `fills` and values outside the valid range are missing; without a `fill` they become NaN.
 
-    Return the number of elements that the target cannot hold, where it is undefined, and the flat index of the first or
-    -1: values beyond its range, missing ones without a `fill`, integers that would be rounded, fractions cast to
-    integers, and computed integers beyond 2**53.
+    Return the number of elements that the target cannot represent, which are left undefined, and the flat index of the
+    first or -1. These are values beyond its range, missing ones without a `fill`, integers that would be rounded,
+    fractions cast to integers, and computed integers beyond 2**53.
 
     >>> import numpy as np
     >>> out = np.zeros((2, 3), "f4")
@@ -81,7 +81,7 @@ def gather(
 
 
 def gather_by(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
-    """Gather by a rule that was made for the types of both arrays."""
+    """Gather by a rule created for the types of both arrays."""
     if source.shape != target.shape:
         raise ConformError(f"a block of shape {source.shape} does not fit its place of shape {target.shape}")
     if _kernel_pays(source, target, rule) and not _by_kernel(source, target, rule):
@@ -90,7 +90,7 @@ def gather_by(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRu
 
 
 def _by_kernel(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Gather with the compiled kernel; return whether NumPy has to do it, which also counts and finds bad elements."""
+    """Gather with the compiled kernel; return whether NumPy has to repeat it to count and find bad elements."""
     from cfagg.kernels import gather as kernel
 
     if not kernel.can_gather(source, target, rule.fills):

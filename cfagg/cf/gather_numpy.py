@@ -1,4 +1,4 @@
-"""Gathering with NumPy alone: for small jobs, and to count and find what the compiled kernel reports as bad."""
+"""Gathering with NumPy alone: for small jobs, and to count and find the elements that the kernel reports as bad."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cfagg.cf.gather_rule import EXACT, GatherRule, mantissa
 __all__ = ["fill_missing", "gather_numpy"]
 
 _BLOCK = 2**16
-"""Elements worked on at a time: the temporaries of a block stay in the processor's cache."""
+"""Number of elements processed at a time, so that the temporaries of a block stay in the processor's cache."""
 
 
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: Gathe
 
 
 def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
-    """Gather one block in whole-array steps."""
+    """Gather one block with whole-array operations."""
     if rule.copies:
         np.copyto(target, source)
         return 0, -1
@@ -75,7 +75,7 @@ def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
     fills = [fill for fill in rule.fills if not rule.keeps(fill)]
     if rule.bounded or not values.size:
         return False
-    # The largest value is NaN where any is.
+    # The largest value is NaN if any value is.
     if not fills:
         return values.dtype.kind == "f" and not np.isnan(values.max())
     if min(fills) > 0:
@@ -84,7 +84,7 @@ def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
 
 
 def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Return which values are missing and need the fill written, `None` if none can be; NaN stays NaN."""
+    """Return which values are missing and need the fill written, or `None` if there can be none; NaN stays NaN."""
     missing: npt.NDArray[np.bool_] | None = None
     if rule.bounded:
         missing = ~((values >= rule.low) & (values <= rule.high))
@@ -99,7 +99,7 @@ def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_
 
 
 def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Write values unchanged; return those that change, `None` if none can."""
+    """Cast values; return which of them change, or `None` if none can."""
     np.copyto(target, values, casting="unsafe")
     if not rule.checked:
         return None
@@ -110,7 +110,7 @@ def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) 
         bad = ~_inside(values, rule.target) | (values != np.rint(values))
     elif rule.target.kind == "f":
         cast = values.astype(rule.target)
-        top = cast >= 2.0 ** mantissa(rule.source)  # only rounding leads there
+        top = cast >= 2.0 ** mantissa(rule.source)  # only rounding gives this
         bad = top | (np.where(top, 0, cast).astype(rule.source) != values)
     else:
         info = np.iinfo(rule.target)
@@ -119,7 +119,7 @@ def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) 
 
 
 def _compute(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Write ``values * scale + offset``; return those that the target cannot hold, `None` if there can be none."""
+    """Write ``values * scale + offset``; return which values the target cannot represent, or `None` if none can be."""
     result = values.astype(np.float64)
     result *= rule.scale
     result += rule.offset
@@ -137,6 +137,6 @@ def _compute(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRul
 
 
 def _inside(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
-    """Return which of these real values lie in the range of an integer type; its ends are powers of two."""
+    """Return which of these real values are in the range of an integer type, whose limits are powers of two."""
     inside: npt.NDArray[np.bool_] = (values >= float(np.iinfo(dtype).min)) & (values < 2.0 ** mantissa(dtype))
     return inside

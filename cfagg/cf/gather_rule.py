@@ -1,6 +1,6 @@
-"""The work of one gather on each element, in the types of its source and target.
+"""The operation of a gather on each element, in the types of its source and target.
 
-Callers pass fills, bounds and the fill of the target as they are in attributes: Python numbers or NumPy scalars of any
+Callers pass fills, bounds and the fill of the target as found in attributes: Python numbers or NumPy scalars of any
 type.  `GatherRule.make` converts them once to the types of source and target, so that both implementations (NumPy and
 compiled) compare and write the same values, and determines whether an element can be bad at all.
 """
@@ -23,13 +23,13 @@ from cfagg.errors import ConformError, UnsupportedError
 __all__ = ["EXACT", "GatherRule", "mantissa"]
 
 EXACT = 2**53
-"""Largest magnitude up to which float64 holds every integer."""
+"""Largest magnitude up to which float64 represents every integer."""
 
 _CHARACTERS = frozenset("bhilqBHILQfd")
 
 
 def mantissa(dtype: np.dtype[Any]) -> int:
-    """Return how many bits of an integer a type holds without rounding."""
+    """Return the number of bits of an integer that a type represents without rounding."""
     if dtype.kind == "f":
         return int(np.finfo(dtype).nmant) + 1
     return 8 * dtype.itemsize - (dtype.kind == "i")
@@ -37,11 +37,11 @@ def mantissa(dtype: np.dtype[Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GatherRule:
-    """The work on one element: ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
+    """The operation on one element: ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
 
-    `fills`, and values not between `low` and `high`, in the type of the source, are missing.  `masked`: elements may be
-    missing and then need `fill` written (NaN that stays NaN does not); `lost`: missing elements are bad because the
-    target has no value for them; `checked`: other elements may be bad.
+    `fills`, and values not between `low` and `high`, in the type of the source, are missing. `masked` means that
+    elements may be missing and then need `fill` written (unless NaN stays NaN), `lost` that missing elements are bad
+    because the target has no value for them, and `checked` that other elements may be bad.
     """
 
     source: np.dtype[Any]
@@ -63,11 +63,11 @@ class GatherRule:
 
     @property
     def copies(self) -> bool:
-        """Whether target elements are the source's own bits."""
+        """Whether target elements have the same bits as the source."""
         return self.pure and not self.masked and self.source == self.target
 
     def keeps(self, fill: Any) -> bool:
-        """Whether a missing source value is copied as the fill of the target; never 0, which has a sign among reals."""
+        """Return whether a missing source value is copied as the target's fill; never for 0, since reals have -0."""
         return self.pure and self.source == self.target and bool(fill) and bool(fill == self.fill)
 
     @property
@@ -80,7 +80,7 @@ class GatherRule:
 
     @property
     def light(self) -> bool:
-        """Whether target elements are the source's own bits but for missing ones, which few comparisons find."""
+        """Whether target elements have the same bits as the source, except missing ones that few comparisons find."""
         return self.pure and self.source == self.target and not (self.masked and self.bounded) and len(self.fills) <= 2
 
     @classmethod
@@ -95,7 +95,7 @@ class GatherRule:
         valid_max: Any = None,
         fill: Any = None,
     ) -> GatherRule:
-        """Return the rule of these types and values; other types raise `UnsupportedError`, values `ConformError`."""
+        """Return the rule for these types and values; `UnsupportedError` for other types, `ConformError` for values."""
         source = source if source.isnative else source.newbyteorder("=")
         target = target if target.isnative else target.newbyteorder("=")
         for side, dtype in (("source", source), ("target", target)):
@@ -127,7 +127,7 @@ class GatherRule:
 
 
 def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
-    """Return the target's fill and whether there is none."""
+    """Return the target's fill, and whether there is none."""
     if fill is None:
         return (dtype.type(np.nan), False) if dtype.kind == "f" else (dtype.type(0), True)
     if dtype.kind == "f":

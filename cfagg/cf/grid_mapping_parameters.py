@@ -1,4 +1,4 @@
-"""The grid mappings of CF appendix F, and the attributes that describe them."""
+"""The grid mappings of CF Appendix F, and the attributes that describe them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cfagg.findings.versions import DRAFT, Version
 
 __all__ = ["DOMAINS", "MAPPINGS", "NAMED_TOGETHER", "SINCE", "TYPES", "Mapping"]
 
-#: Attributes by table F.1: N for numbers, S for text.  Where the draft's table says N of an attribute that its text
-#: describes as a word, it is S here.
+#: Attributes by table F.1: N for numbers, S for text.  Attributes that the draft's table marks N but its text describes
+#: as a word are S here.
 TYPES: dict[str, str] = dict.fromkeys(
     (
         "azimuth_of_central_line",
@@ -57,7 +57,7 @@ TYPES: dict[str, str] = dict.fromkeys(
     "S",
 )
 
-#: Attributes that table F.1 has only since a version later than 1.0; of older datasets they are not checked.
+#: Attributes that table F.1 has only since a version later than 1.0; they are not checked in older datasets.
 SINCE = dict.fromkeys(
     (
         "crs_wkt",
@@ -83,7 +83,7 @@ SINCE = dict.fromkeys(
     "longitude_of_first_meridian": DRAFT,
 }
 
-#: Of these all are needed where one is there.
+#: If any of these is present, all are required.
 NAMED_TOGETHER = (
     "reference_ellipsoid_name",
     "prime_meridian_name",
@@ -91,7 +91,7 @@ NAMED_TOGETHER = (
     "geographic_crs_name",
 )
 
-#: Least and greatest value of numbers, and whether the greatest belongs to it.
+#: Minimum and maximum of numbers, and whether the maximum is included.
 DOMAINS: dict[str, tuple[float, float, bool]] = {
     "latitude_of_projection_origin": (-90.0, 90.0, True),
     "grid_north_pole_latitude": (-90.0, 90.0, True),
@@ -104,7 +104,7 @@ DOMAINS: dict[str, tuple[float, float, bool]] = {
 
 
 class Mapping(NamedTuple):
-    """A grid mapping; of each inner tuple of `needs`, its parameters that are not optional, one is needed."""
+    """A grid mapping; each inner tuple of `needs` lists required parameters of which one is sufficient."""
 
     since: Version
     needs: tuple[tuple[str, ...], ...]
@@ -117,7 +117,7 @@ _SCALED = (("standard_parallel", "scale_factor_at_projection_origin"),)
 _CONIC = (("standard_parallel",), ("longitude_of_central_meridian",), ("latitude_of_projection_origin",))
 _FIRST, _SECOND, _SEVENTH = Version(1, 0), Version(1, 2), Version(1, 7)
 
-#: By the value of ``grid_mapping_name``.
+#: Grid mappings by the value of ``grid_mapping_name``.
 MAPPINGS = {
     "albers_conical_equal_area": Mapping(_FIRST, _CONIC, _XY),
     "azimuthal_equidistant": Mapping(_FIRST, _ORIGIN, _XY),

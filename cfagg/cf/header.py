@@ -1,4 +1,4 @@
-"""The description of a variable that holds a sub-array, in its own file."""
+"""The description of a variable that contains a sub-array, in its own file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Header", "plain"]
 
 @dataclass(frozen=True)
 class Header:
-    """A variable as its file describes it, without decoding; file and name are for messages."""
+    """A variable as its file describes it, without decoding; file and name are used in messages."""
 
     file: str
     variable: str
@@ -29,7 +29,7 @@ class Header:
 
 
 def plain(value: Any) -> Any:
-    """Return an attribute of the model in the form in which netCDF4-python gives it."""
+    """Return an attribute of the model in the form that netCDF4-python returns."""
     if isinstance(value, tuple):
         return list(value)
     return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value

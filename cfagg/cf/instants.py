@@ -1,4 +1,4 @@
-"""Dates and times as people write them: years, months, days and full times, in seconds since 1970, exactly.
+"""Dates and times in common notations: years, months, days and full times, in seconds since 1970, exactly.
 
 All are in the proleptic Gregorian calendar, and in UTC unless they have a time zone.
 """
@@ -30,12 +30,12 @@ _FORMS = (
 _DAY = 86400
 _ORIGIN = dt.date(1970, 1, 1).toordinal()
 
-#: A date as the second that it begins with, and the second after a year, month or day; `None` after a full time.
+#: The first second of a date, and the second after the end of a year, month or day; `None` after a full time.
 type Date = tuple[Fraction, int | None]
 
 
 def parse_date(value: Any) -> Date:
-    """Return the first second of a date, and the second after it if it is a year, month or day.
+    """Return the first second of a date, and the second after its end if it is a year, month or day.
 
     >>> parse_date("1970-01-02"), parse_date("1970-01-01T01:00:00.5+01:00")
     ((Fraction(86400, 1), 172800), (Fraction(1, 2), None))
@@ -123,7 +123,7 @@ def _instant(time: dt.datetime) -> Date:
         raise OptionError("NaT is not a date")
     delta = time.replace(tzinfo=None) - dt.datetime(1970, 1, 1) - (time.utcoffset() or dt.timedelta())
     micros = delta // dt.timedelta(microseconds=1)
-    # Of pandas, which keeps nanoseconds apart.
+    # A pandas timestamp, which stores nanoseconds separately.
     return Fraction(micros * 1000 + int(getattr(time, "nanosecond", 0)), 10**9), None
 
 

@@ -1,6 +1,6 @@
-"""What units mean: whether they are known, alike, times, temperatures.
+"""The meaning of units: whether they are known, convertible, times, or temperatures.
 
-All answers come from UDUNITS-2 and are cached; no text raises an error, only a missing library raises
+All answers come from UDUNITS-2 and are cached. No text raises an error; only a missing library raises
 `MissingExtraError`.
 
 Sources: CF sections 3.1, 4.1, 4.2 and 4.4; UDUNITS-2.
@@ -21,13 +21,13 @@ __all__ = [
     "is_time", "known", "meaning", "split_reference",
 ]  # fmt: skip
 
-#: Units of time that cftime knows and UDUNITS does not.
+#: Units of time that are known to cftime but not to UDUNITS.
 _OF_CFTIME = frozenset({"mins", "hrs"})
 
-#: What is between the unit and the instant of a reference time.
+#: The separator between the unit and the instant of a reference time.
 _SINCE = re.compile(r"\s*@|(?:^|\s+)(?:since|after|from|ref)(?![^\W\d])", re.IGNORECASE)
 
-#: A number, by which UDUNITS shifts a unit; whole ones are years.
+#: A number by which UDUNITS shifts a unit; integers are years.
 _SHIFT = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
 
 #: A plain reference time.
@@ -37,7 +37,7 @@ _PLAIN = re.compile(
     re.ASCII,
 )
 
-#: A base unit with its exponent in what UDUNITS prints, as in ``0.1 kg.s-3.K-1``; not the e of ``1e-06``.
+#: A base unit with its exponent in the output of UDUNITS, as in ``0.1 kg.s-3.K-1``; not the e of ``1e-06``.
 _BASE = re.compile(r"(?<!\w)([A-Za-z]+)(-?\d+)?")
 
 #: Names of units within a text.
@@ -47,7 +47,7 @@ _NAMES = re.compile(r"[^\W\d_]\w*?(?=-?\d|\W|\b)|°[A-Za-z]*")
 class Meaning(NamedTuple):
     """The meaning of units: base units with their exponents, without radians, which are numbers.
 
-    Logarithmic units are for ratios to a reference level of that dimension; reference units are for times since an
+    Logarithmic units are for ratios to a reference level of that dimension, and reference units for times since an
     instant.
     """
 
@@ -58,7 +58,7 @@ class Meaning(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def meaning(text: str) -> Meaning | None:
-    """Return the meaning of `text` to UDUNITS, `None` if it is unknown."""
+    """Return the meaning of `text` in UDUNITS, or `None` if it is unknown."""
     text = text.strip()
     found = _common(text) or definition(text)
     if found is None:
@@ -70,9 +70,9 @@ def meaning(text: str) -> Meaning | None:
 
 
 def _common(text: str) -> str | None:
-    """Return the definition of common units, and of times since a day that every calendar of UDUNITS has."""
+    """Return the definition of common units, including times since a day that every calendar of UDUNITS has."""
     if XML in os.environ:
-        return None  # other units may be meant
+        return None  # units may be redefined
     if text in COMMON:
         return COMMON[text]
     since = _PLAIN.fullmatch(text)
@@ -119,7 +119,7 @@ def is_time(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def split_reference(text: str) -> tuple[str, str, str] | None:
-    """Return unit, word and datetime, which may be anything, of a reference time; `None` for other units.
+    """Return unit, word and datetime (which may be anything) of a reference time, or `None` for other units.
 
     >>> split_reference("days  since 2000-02-30")
     ('days', 'since', '2000-02-30')
@@ -136,13 +136,13 @@ def split_reference(text: str) -> tuple[str, str, str] | None:
 
 
 def is_reference_time(text: str) -> bool:
-    """Whether units are a duration since an instant, which may have any form."""
+    """Whether units are a duration since an instant, written in any form."""
     return split_reference(text) is not None
 
 
 @lru_cache(maxsize=1024)
 def is_temperature(text: str) -> bool:
-    """Whether units contain one of temperature, even multiplied by others or raised to a power."""
+    """Whether units contain one of temperature, even in a product or raised to a power."""
     found = meaning(text)
     if found is None or found.reference:
         return False

@@ -1,6 +1,6 @@
 """The small grammars of CF attributes that name variables.
 
-Every function returns `None` if the text does not follow the grammar, or is longer than any list can be.
+Every function returns `None` if the text does not conform to the grammar, or is longer than any list can be.
 """
 
 from __future__ import annotations

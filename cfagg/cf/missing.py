@@ -1,4 +1,4 @@
-"""The stored values of a variable that mean "missing" by its attributes, in one place for every job.
+"""The stored values of a variable that are missing according to its attributes, in one place for every purpose.
 
 Sources: CF section 2.5.1 and the NetCDF User's Guide, "Attribute Conventions".
 """
@@ -19,7 +19,7 @@ from cfagg.errors import CfaggWarning
 
 __all__ = ["WRITTEN_FILLS", "Missing", "declared_fill", "default_fill", "is_default_fill", "typed_fills"]
 
-#: What the netCDF library writes where nothing was written, by type.
+#: Default fill values of the netCDF library, by type.
 WRITTEN_FILLS: Mapping[str, int | float] = {
     "i1": -127,
     "u1": 255,
@@ -33,12 +33,12 @@ WRITTEN_FILLS: Mapping[str, int | float] = {
     "f8": 9.969209968386869e36,
 }
 
-#: Those of them that mean missing: 8-bit integers need all of their values, so that they have none.
+#: Those that mean missing; 8-bit types have none, because they need all of their values.
 DEFAULT_FILLS: Mapping[str, int | float] = {k: v for k, v in WRITTEN_FILLS.items() if k not in {"i1", "u1"}}
 
 
 def default_fill(dtype: np.dtype[Any]) -> int | float | None:
-    """Return the missing value of netCDF variables without ``_FillValue``, `None` if their type has none."""
+    """Return the missing value of netCDF variables without ``_FillValue``, or `None` if their type has none."""
     return DEFAULT_FILLS.get(dtype.str[1:])
 
 
@@ -72,7 +72,7 @@ class Missing(NamedTuple):
 
         These are every ``_FillValue`` and ``missing_value``, `fill` if it is known from elsewhere, without a
         ``_FillValue`` the default of the netCDF library (if `netcdf`; Zarr arrays have their own), and values outside
-        of the valid range (see `cfagg.cf.valid`).  `values` is the `stored` type with ``_Unsigned`` applied; `warn` if
+        the valid range (see `cfagg.cf.valid`).  `values` is the `stored` type with ``_Unsigned`` applied; `warn` if
         there are both ``valid_range`` and ``valid_min`` or ``valid_max``.
         """
         own = numbers(attributes, "_FillValue", where)
@@ -80,7 +80,7 @@ class Missing(NamedTuple):
         declared = bool(found)
         default = default_fill(stored) if netcdf and not own else None
         found += [] if default is None else [default]
-        # Declared unsigned or not, netCDF wrote the fill value of the type as stored.
+        # Whether declared unsigned or not, netCDF wrote the fill value of the stored type.
         fills = tuple(dict.fromkeys(reinterpret(v, stored, values) for v in found))
         low, high = stored_bounds(attributes, stored, values, scale, offset, where)
         if warn:
@@ -111,7 +111,7 @@ def _warn_of_both(attributes: Mapping[str, Any], where: str) -> None:
 
 
 def declared_fill(attributes: Mapping[str, Any], where: str) -> int | float | None:
-    """Return the value that a variable declares for missing elements: ``_FillValue``, else ``missing_value``."""
+    """Return the value that a variable declares for missing elements: ``_FillValue``, or else ``missing_value``."""
     for name in ("_FillValue", "missing_value"):
         for value in numbers(attributes, name, where):
             return value

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODING_ATTRIBUTES", "STORAGE_ATTRIBUTES", "Packing", "as_meant", "check_declared", "read_as"]
 
-#: Names that netCDF and NumPy give to types; some mean different types to the two.
+#: Names of types in netCDF and NumPy; some mean different types in the two.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "byte": ("i1",),
     "ubyte": ("u1",),
@@ -39,7 +39,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-#: Attributes by which stored numbers become values, and those that say besides which of them are valid.
+#: Attributes for decoding stored numbers, and also those that define which of them are valid.
 DECODING_ATTRIBUTES = ("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned")
 STORAGE_ATTRIBUTES = (*DECODING_ATTRIBUTES, "valid_min", "valid_max", "valid_range")
 
@@ -60,14 +60,14 @@ class Packing(NamedTuple):
         return cls._checked(1.0 if scale is None else scale, 0.0 if offset is None else offset, where)
 
     def undo(self, values: npt.NDArray[Any], kind: np.dtype[Any] = np.dtype("f8")) -> npt.NDArray[Any]:  # noqa: B008
-        """Return unpacked values, computed in a type, without regard to missing ones."""
+        """Return values unpacked in a given type, ignoring missing values."""
         with np.errstate(over="ignore", invalid="ignore"):
             out: npt.NDArray[Any] = values.astype(kind) * kind.type(self.scale) + kind.type(self.offset)
         return out
 
     @classmethod
     def with_layout(cls, attributes: Mapping[str, Any], layout: Layout, *, where: str) -> Packing:
-        """Return the packing of a sub-array: that of the file, else that of the aggregation; they must agree."""
+        """Return the packing of a sub-array: that of the file, or else that of the aggregation; they must agree."""
         own = cls.of(attributes, where=where)
         scale = 1.0 if layout.scale_factor is None else layout.scale_factor
         offset = 0.0 if layout.add_offset is None else layout.add_offset
@@ -91,7 +91,7 @@ class Packing(NamedTuple):
 
 
 def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type in which stored values are read: with ``_Unsigned``, integers of the other sign."""
+    """Return the type as which stored values are read: with ``_Unsigned``, integers of the other signedness."""
     flag = str(attributes.get("_Unsigned", "")).strip().lower()
     if dtype.kind == "i" and flag == "true":
         return np.dtype(dtype.str.replace("i", "u"))
@@ -101,7 +101,7 @@ def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any
 
 
 def as_meant(stored: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """Return integers with the sign that ``_Unsigned`` declares, everything else unchanged."""
+    """Return integers with the signedness that ``_Unsigned`` declares; everything else is unchanged."""
     meant = read_as(stored.dtype, attributes)
     return stored if meant == stored.dtype else stored.view(meant)
 
@@ -125,7 +125,7 @@ def _matches(name: str, dtype: np.dtype[Any]) -> bool:
     """Return whether `name` is a name of `dtype` in any byte order."""
     if name in _NAMES:
         return dtype.str[1:] in _NAMES[name]
-    # NumPy would also take descriptions of records and shapes.
+    # NumPy would also accept descriptions of records and shapes.
     if not re.fullmatch(r"[<>=|]?[A-Za-z_]+[0-9]*", name):
         return False
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANY", "Recipe", "inverse", "is_any", "master_fill", "recipe"]
 
-#: The type of whatever objects a library makes of values whose type their file defines.
+#: The type of arbitrary objects that a library returns for values whose type is defined by their file.
 ANY = np.dtype(object, metadata={"any": True})
 
 
@@ -36,12 +36,12 @@ class Recipe:
     """How a sub-array is conformed, in a form that can be pickled.
 
     `dtype` is the stored type of the master; `source` and `target` are types with ``_Unsigned`` applied.  With
-    `identity`, values are copied bit by bit, up to byte order, axes and flips (see `cfagg.cf.axes.Axes`); else ``stored
-    * scale + offset`` is stored in the master.  Missing values become `fill`; `None` is NaN in a real master, and an
-    error in an integer one.  Valid stored values in the range `clash` may become `fill` and would then be mistaken for
-    missing ones. `whole`: computed values must be integers, because the master is an integer array without packing.
-    With `dates`, a change of calendar, `scale` and `offset` unpack to the time of the sub-array, and `pack` packs the
-    results.
+    `identity`, values are copied bit by bit, except for byte order, axes and flips (see `cfagg.cf.axes.Axes`);
+    otherwise ``stored * scale + offset`` is stored in the master.  Missing values become `fill`; `None` is NaN in a
+    real master, and an error in an integer one.  Valid stored values in the range `clash` may become `fill` and would
+    then be mistaken for missing ones. `whole` means that computed values must be integers, because the master is an
+    integer array without packing. With `dates`, a conversion of calendars, `scale` and `offset` unpack to the time of
+    the sub-array, and `pack` packs the results.
     """
 
     axes: tuple[int, ...]
@@ -66,7 +66,7 @@ class Recipe:
 
     @cached_property
     def rule(self) -> GatherRule:
-        """The work on every element, if neither integers nor dates are computed."""
+        """The operation on every element, if neither integers nor dates are computed."""
         if self.identity:
             return GatherRule.make(self.source, self.target)
         missing = self.missing
@@ -90,7 +90,7 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
         if np.isinf(typed) and math.isfinite(fill):
             raise ConformError(f"{where}: the missing value {fill} is beyond the range of {dtype}; declare another")
         return float(typed)
-    # Bits of the other sign are meant where an unsigned array declares a signed value, or the reverse.
+    # An unsigned array may declare a signed value with the same bits, and vice versa.
     meant = read_as(dtype, aggregation.attributes)
     back = reinterpret(reinterpret(fill, dtype, meant), meant, dtype)
     info = np.iinfo(dtype)
@@ -100,7 +100,7 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
 
 
 def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Recipe:
-    """Return how sub-arrays of one layout in files with one header are conformed; raise an error for contradictions."""
+    """Return how sub-arrays of one layout in files with one header are conformed; contradictions raise an error."""
     axes = Axes.match(aggregation, layout, header, where=where)
     stored, dtype = header.dtype.newbyteorder("="), aggregation.dtype.newbyteorder("=")
     unpack = Packing.with_layout(header.attributes, layout, where=where) if stored.kind in "iuf" else Packing()
@@ -149,7 +149,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
 
 
 def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> Linear | DateChange:
-    """Return the change of units between sub-array and master."""
+    """Return the conversion of units between sub-array and master."""
     own, calendar = (_said(header.attributes, name, where) for name in ("units", "calendar"))
     try:
         if own is not None and layout.units is not None:
@@ -168,13 +168,13 @@ def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str
 
 
 def _said(attributes: Mapping[str, Any], name: str, where: str) -> str | None:
-    """Return the text of an attribute, `None` if it is absent; the number 1 counts as text."""
+    """Return the text of an attribute, or `None` if it is absent; the number 1 counts as text."""
     value = attributes.get(name)
     if value is None or isinstance(value, str):
         return value
     if name == "units" and np.ndim(value) == 0 and value == 1:
         return "1"
-    # Read as text, the number 5 would be a unit of five.
+    # Read as text, the number 5 would be a unit with the factor five.
     raise UnitsError(f"{where}: attribute {name} = {value!r} of the sub-array is not text; correct it in the file")
 
 
@@ -183,7 +183,7 @@ def _contradiction(own: str, said: str) -> UnitsError:
 
 
 def _compose(unpack: Packing, change: Linear, pack: Packing, where: str) -> tuple[float, float]:
-    """Return unpacking, change of units and packing as one scale and offset, rounded once."""
+    """Return unpacking, unit conversion and packing combined to one scale and offset, rounded once."""
     scale, offset = change
     inverse_scale, inverse_offset = inverse(pack)
     total = Fraction(unpack.scale) * scale * inverse_scale
@@ -233,13 +233,13 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
     """Return whether the same stored values are missing in sub-array and master."""
 
     def typed(values: Any, kind: np.dtype[Any]) -> set[Any]:
-        # NaN is missing on both sides, declared or not.
+        # NaN is missing on both sides, whether declared or not.
         return {kind.type(v).item() for v in values if v == v}  # noqa: PLR0124
 
     dtype, where = aggregation.dtype.newbyteorder("="), _master(aggregation)
     own = Missing.of(aggregation.attributes, dtype, target, netcdf=False, warn=False, where=where)
     default = default_fill(dtype)
-    # Who reads the master knows what it declares, and among integers without that netCDF's default.
+    # Readers of the master know the fill values that it declares, or else for integers the default of netCDF.
     bare = () if dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)
     fills = own.fills or bare
     with np.errstate(over="ignore"):
@@ -247,13 +247,13 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
 
 
 def is_any(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type is `ANY`, which others of objects are equal to."""
+    """Return whether a type is `ANY`; comparing types is not enough, because other object types are equal to it."""
     metadata: Mapping[str, Any] | None = dtype.metadata
     return bool(metadata and metadata.get("any"))
 
 
 def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether two types that are not both real numbers hold the same kind of values."""
+    """Return whether two types that are not both real numbers contain the same kind of values."""
     if stored == dtype:
         return True
     text = "OUTS"

@@ -1,7 +1,7 @@
 """Which variables and dimensions the attributes of a dataset refer to, found once for all rules.
 
-Names are resolved by CF section 2.7: a path as it says; a bare name in the referring group, then in its ancestors,
-then, for coordinate variables only, by lateral search.
+Names are resolved by CF section 2.7: a path as given; a bare name in the referring group, then in its ancestors, then,
+for coordinate variables only, by lateral search.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ LISTS = (
 #: Attributes of the form ``key: variable``.
 KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregated_data")
 
-#: Attributes with a grammar of their own.
+#: Attributes with their own grammar.
 WITH_A_GRAMMAR = ("grid_mapping", "coordinate_interpolation", "tie_point_mapping")
 
-#: All of these.
+#: All of the above.
 REFERRING = (*LISTS, *KEYED, *WITH_A_GRAMMAR)
 
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
 
-#: ``elsewhere`` is not one of the ways that CF knows: the only variable of that name is in a group that lateral search
-#: does not lead to, because it is not a coordinate variable.  One rule tells of it; the others take it as found.
+#: ``elsewhere`` is not defined by CF: the only variable of that name is in a group that lateral search does not reach,
+#: because it is not a coordinate variable.  One rule reports it; the others treat it as found.
 How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
 
 
 class Reference(NamedTuple):
-    """One name of a variable in an attribute, and the variable, `None` if there is none.
+    """One name of a variable in an attribute, and the variable, or `None` if there is none.
 
-    `key` is before the colon, if the attribute has keys; ``"interpolation"`` marks the interpolation variable of a
-    ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``.  `how` is the way in
-    which it was found.
+    `key` is the word before the colon, if the attribute has keys; ``"interpolation"`` marks the interpolation variable
+    of a ``coordinate_interpolation``, and ``"coordinate"`` a coordinate in an extended ``grid_mapping``.  `how` is the
+    way in which the variable was found.
     """
 
     source: Variable
@@ -74,7 +74,7 @@ class Resolver:
         self._root = dataset.root
         self._lateral: dict[str, list[Variable]] = {}
         self._elsewhere: dict[str, Variable] = {}
-        # Parents come first, so of several variables the first is as near to the root as any.
+        # Parents come first, so the first of several variables is as close to the root as any.
         for group in sorted(dataset.groups, key=lambda g: g.path.count("/") if g.path != "/" else 0):
             for variable in group.variables.values():
                 if variable.is_coordinate:
@@ -88,7 +88,7 @@ class Resolver:
             yield from group.variables.values()
 
     def variable(self, name: str, group: Group) -> tuple[Variable | None, How | None]:
-        """Return the variable that `name` means in `group`, and how it was found."""
+        """Return the variable that `name` refers to in `group`, and how it was found."""
         if "/" in name:
             home, _, last = name.rpartition("/")
             found = self._group(home, name, group)
@@ -99,14 +99,14 @@ class Resolver:
                 return level.variables[name], "own" if level is group else "ancestor"
         lateral = self._lateral.get(name)
         if lateral:
-            # The shallowest of those that share the dimension as it is seen from here, else of all.
+            # The shallowest of those that share the dimension visible from here, or else of all.
             shared = group.dimension(name)
             return next((v for v in lateral if v.dimensions[0] is shared), lateral[0]), "lateral"
         other = self._elsewhere.get(name)
         return (other, "elsewhere") if other is not None else (None, None)
 
     def dimension(self, name: str, group: Group) -> Dimension | None:
-        """Return the dimension that `name` means in `group`."""
+        """Return the dimension that `name` refers to in `group`."""
         if "/" not in name:
             return group.dimension(name)
         home, _, last = name.rpartition("/")

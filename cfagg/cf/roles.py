@@ -1,4 +1,4 @@
-"""The roles of coordinates by their attributes (latitude, longitude, vertical, time), and the axes that they belong to.
+"""The roles of coordinates from their attributes (latitude, longitude, vertical, time), and the axes they belong to.
 
 Sources: CF chapter 4 (units, ``positive``, ``standard_name``, ``axis``), Appendices D and F (parametric vertical and
 projection coordinates).
@@ -31,7 +31,7 @@ _PLACES: Mapping[str, Place] = {
     **{u.lower(): "longitude" for u in LONGITUDE_UNITS},
 }
 
-#: What dimensions without attributes are commonly called, in small letters; CF takes nothing from names.
+#: Common lower-case names of dimensions without attributes; CF derives nothing from names.
 COMMON_NAMES = {
     **dict.fromkeys(("time", "t"), "time"),
     **dict.fromkeys(("lat", "latitude"), "latitude"),
@@ -78,14 +78,14 @@ AXES_BY_NAME: Mapping[str, Axis] = {
     "ocean_double_sigma_coordinate": "Z",
 }
 
-#: Standard names of pressures that are vertical coordinates where they are coordinates at all.
+#: Standard names of pressures that are always vertical if they are coordinates.
 PRESSURES = frozenset(
     {"air_pressure", "sea_water_pressure", "reference_pressure", "sea_water_pressure_due_to_sea_water"}
 )
 
 
 def place_by_units(units: Any) -> Place | None:
-    """Return whether units are those of true latitudes or longitudes.
+    """Return ``latitude`` or ``longitude`` if units are those of true latitudes or longitudes, or else `None`.
 
     >>> place_by_units("degreesN"), place_by_units("degree_east"), place_by_units("degrees")
     ('latitude', 'longitude', None)
@@ -94,7 +94,7 @@ def place_by_units(units: Any) -> Place | None:
 
 
 def place_of(attributes: Mapping[Any, Any]) -> Place | None:
-    """Return whether a coordinate holds true latitudes or longitudes, by its standard name, else its units."""
+    """Return ``latitude`` or ``longitude`` for true ones, by the standard name or else the units, or `None`."""
     name = _word(attributes, "standard_name")
     if name in ("latitude", "longitude"):
         return name  # type: ignore[return-value]
@@ -102,7 +102,7 @@ def place_of(attributes: Mapping[Any, Any]) -> Place | None:
 
 
 def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
-    """Return the axis that ``units`` and ``positive`` alone determine; pressure is not among them."""
+    """Return the axis determined by ``units`` and ``positive`` alone; pressure is ignored."""
     units = attributes.get("units")
     place = place_by_units(units)
     if place is not None:
@@ -116,10 +116,10 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
 
 
 def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
-    """Return the axis of a coordinate by ``axis``, else units and ``positive``, else the standard name.
+    """Return the axis of a coordinate by ``axis``, or else units and ``positive``, or else the standard name.
 
-    Pressures without a standard name are vertical only with one dimension at most; with `ndim` `None` (perhaps data),
-    never.
+    Pressures without a standard name are vertical only if they have at most one dimension, and never if `ndim` is
+    `None` (they may be data).
     """
     axis, units = attributes.get("axis"), attributes.get("units")
     letter = axis.strip().upper() if isinstance(axis, str) else ""
@@ -133,7 +133,7 @@ def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
 
 
 def _word(attributes: Mapping[Any, Any], name: str) -> str:
-    """Return the first word of an attribute that is text, "" otherwise."""
+    """Return the first word of a text attribute, or else ""."""
     value = attributes.get(name)
     words = value.split() if isinstance(value, str) else []
     return words[0] if words else ""

@@ -1,7 +1,7 @@
 """The UDUNITS-2 library: units in base units, and values in other units.
 
-The library of the system is preferred; the wheel of cf-units carries a copy with its tables.  Definitions are requested
-through ctypes, which loads in a hundredth of a second; cfunits converts with the same library.
+The library of the system is preferred; the wheel of cf-units includes a copy with its tables.  Definitions are
+requested through ctypes, which loads in a hundredth of a second; cfunits converts with the same library.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["LONGEST", "XML", "bundled", "converter", "definition", "load"]
 #: Longer texts are not units.
 LONGEST = 1000
 
-#: By this variable users give another table of units.
+#: The environment variable with which users set another table of units.
 XML = "UDUNITS2_XML_PATH"
 _ASCII, _UTF8, _DEFINITION = 0, 2, 8
 
 #: UDUNITS is not thread-safe.
 _LOCK = forkable()
 
-#: What the system's library is called on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
+#: Names of the system's library on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
 _NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib", "udunits2.dll")
 
 #: Patterns of the library's file beside or in the cf_units package, on Linux, macOS and Windows.
@@ -42,18 +42,18 @@ _PATTERNS = (
     "../cf_units.libs/*udunits2*.dylib",
 )
 
-#: UDUNITS reads these signs in UTF-8, but cfunits hands it ASCII.
+#: UDUNITS reads these signs in UTF-8, but cfunits passes it ASCII.
 _SIGNS = {
     "°C": "degC", "°F": "degF", "°K": "K", "°": "degree", "µ": "u", "μ": "u", "·": ".", "⁻": "-",
     "¹": "1", "²": "2", "³": "3", "⁴": "4",
 }  # fmt: skip
 
-#: Raised digits and signs, which UDUNITS does not read everywhere that Unicode users write them.
+#: Superscript digits and signs, which UDUNITS does not accept in all places where Unicode users write them.
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
 
 def definition(text: str) -> str | None:
-    """Return units in base units as UDUNITS prints them, `None` if they are unknown."""
+    """Return units in base units as UDUNITS prints them, or `None` if they are unknown."""
     library, _ = _library()
     buffer = ctypes.create_string_buffer(1024)
     with _LOCK:
@@ -88,9 +88,9 @@ def converter(source: str, target: str) -> Callable[[float], float]:
 
 
 def load() -> ModuleType:
-    """Return the module cfunits, whose search for the library is redirected while it is imported."""
+    """Return the module cfunits, whose search for the library is redirected during the import."""
     library, _ = _library()
-    import ctypes.util  # slow to import, and not needed by those who only ask for definitions
+    import ctypes.util  # slow to import, and not needed for definitions
 
     with _LOCK:
         search, own = ctypes.util.find_library, os.environ.get(XML)
@@ -112,9 +112,9 @@ def load() -> ModuleType:
 
 
 def _parsed(text: str) -> Any:
-    """Return the unit of a text, to be freed, or `None`; the lock is held."""
+    """Return the parsed unit, which the caller frees, or `None`; the lock must be held."""
     library, system = _library()
-    # UDUNITS prints a line break that it meets instead of taking it for a blank.
+    # UDUNITS echoes a line break to the output instead of treating it as a space.
     text = text.replace("\n", " ").strip()
     if len(text) > LONGEST or "\0" in text:
         return None
@@ -127,7 +127,7 @@ def _parsed(text: str) -> Any:
 
 
 def bundled() -> tuple[Path, Path] | None:
-    """Return the library and the table of units that cf-units carries, without importing it; `None` if it has none."""
+    """Return the library and the table of units bundled with cf-units, without importing it; `None` if missing."""
     spec = importlib.util.find_spec("cf_units")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         table = Path(folder) / "etc" / "share" / "udunits2.xml"
@@ -139,7 +139,7 @@ def bundled() -> tuple[Path, Path] | None:
 
 @lru_cache(maxsize=1)
 def _library() -> tuple[Any, int]:
-    """Return the library and its system of units; a ``UDUNITS2_XML_PATH`` that the user has set stays in force."""
+    """Return the library and its system of units; a ``UDUNITS2_XML_PATH`` set by the user remains in effect."""
     table = ""
     library = next(filter(None, map(_loaded, _NAMES)), None)
     if library is None and (copy := bundled()) is not None:
@@ -166,7 +166,7 @@ def _library() -> tuple[Any, int]:
 
 
 def _loaded(name: str) -> Any:
-    """Return a shared library, `None` if there is none of that name."""
+    """Return a shared library, or `None` if there is none of that name."""
     try:
         return ctypes.CDLL(name)
     except OSError:

@@ -1,7 +1,7 @@
-"""The change of values from one unit to another.
+"""The conversion of values from one unit to another.
 
-Units with the same spelling need nothing and load nothing.  Others are converted by cfunits; reference times are
-compared by their calendars (`cfagg.cf.calendars`), never by that of UDUNITS.
+Units with the same spelling need no conversion and load no library.  Others are converted by cfunits; reference times
+are compared by their calendars (`cfagg.cf.calendars`), never by that of UDUNITS.
 
 Sources: CF sections 3.1 and 4.4; NCA 0.1, "units" and "calendar".
 """
@@ -17,16 +17,16 @@ from cfagg.errors import UnitsError
 
 __all__ = ["SAME", "Linear", "linear", "linear_exact", "plain_units"]
 
-#: Scale and offset, exact: a chain of them is rounded once, when the values are computed.
+#: Exact scale and offset; a chain of them is rounded once, when the values are computed.
 Linear = tuple[Fraction, Fraction]
 
-#: Nothing to be done.
+#: The identity.
 SAME: Linear = (Fraction(1), Fraction(0))
 
-#: UDUNITS itself errs by some units in the last place, more where an offset such as 273.15 comes in between.
+#: UDUNITS itself is off by some units in the last place, and by more if an offset such as 273.15 is involved.
 _ROUND_OFF = 4e-15
 
-#: cfunits takes these for the number 1, which would make decibels convert to ratios by a factor.
+#: cfunits reads these as the number 1, which would make decibels convert to ratios by a factor.
 _LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![A-Za-z])")
 
 
@@ -51,7 +51,7 @@ def linear_exact(source: str, target: str) -> Linear:
     except UnitsError as error:
         raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {error.message}") from None
     zero = convert(0.0)
-    # The wide span drowns the round-off that an offset leaves in single values.
+    # The wide span makes the round-off of the offset negligible.
     span = 2.0**40
     with_round_off = (convert(span) - convert(-span)) / (2 * span)
     if not (math.isfinite(zero) and math.isfinite(with_round_off) and with_round_off):
@@ -83,5 +83,5 @@ def _simple(value: float, tolerance: float) -> Fraction:
 
 
 def plain_units(units: str | None) -> str:
-    """Return units with single spaces; no units mean the number 1."""
+    """Return units with single spaces; missing units mean the number 1."""
     return " ".join(str(units).split()) or "1" if units is not None else "1"

@@ -1,4 +1,4 @@
-"""Checks of packing before xarray computes with it: whether scale and offset are numbers, and of what type."""
+"""Checks of packing before xarray applies it: whether scale and offset are numbers, and of what type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = ("scale_factor", "add_offset")
 
 
 class UnpackableError(ConventionError):
-    """Variables whose packing is not one number, by their names."""
+    """Variables whose packing attributes are not single numbers, by name."""
 
     def __init__(self, message: str, problems: Iterable[Any] = (), variables: Iterable[str] = ()) -> None:
         super().__init__(message, problems)
@@ -28,7 +28,7 @@ class UnpackableError(ConventionError):
 def check_packing(
     path: str, variables: Iterable[tuple[str, Mapping[str, Any], Any]], decoding: Mapping[str, Any]
 ) -> None:
-    """Raise `UnpackableError` if xarray, with these options, is about to unpack variables that cannot be unpacked."""
+    """Raise `UnpackableError` if xarray, with these options, would unpack variables that cannot be unpacked."""
     found = [(name, *bad) for name, attributes, dtype in variables for bad in _bad(name, attributes, dtype, decoding)]
     if not found:
         return
@@ -60,11 +60,11 @@ def _bad(
 
 
 def _one(value: Any) -> Any:
-    """Return the one number in an attribute, `None` otherwise."""
+    """Return the single number in an attribute, or `None` if it has another value."""
     if isinstance(value, list | tuple) and not all(isinstance(v, int | float) for v in value):
         return None
     found = np.asarray(value)
-    # Truth values are no numbers to multiply by: xarray would make the values true or false.
+    # Booleans cannot be factors: xarray would make the values true or false.
     return found.reshape(-1)[0] if found.dtype.kind in "iuf" and found.size == 1 else None
 
 

@@ -6,14 +6,14 @@ import re
 
 __all__ = ["problem_of", "scheme_of"]
 
-#: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
+#: RFC 3986 allows no underscores in schemes, but CF's own example of an absolute URI has one.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ODD = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 
 
 def scheme_of(text: str) -> str | None:
-    """Return the scheme of an absolute URI in lower case, `None` if there is none."""
+    """Return the scheme of an absolute URI in lower case, or `None` if there is none."""
     if _DRIVE.match(text):
         return None
     found = _SCHEME.match(text)
@@ -21,7 +21,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def problem_of(text: str) -> str | None:
-    """Return why a text is neither an absolute URI nor a relative path; "holds …" is about characters only."""
+    """Return why a text is neither an absolute URI nor a relative path, or `None` if it is one."""
     if text[:1] in ("/", "#"):
         example = "write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
         return f"begins with {text[0]!r}: {example}"

@@ -1,9 +1,9 @@
 """The valid range of a variable: ``valid_range``, ``valid_min`` and ``valid_max``, in terms of the stored values.
 
 An attribute of the stored (packed) type is compared with stored values, one of another type with unpacked ones.  An
-unpacked value within 4 units in the last place of the bound, in the attribute's type, is inside: unpacking rounds, and
-a bound is mostly one of the values.  Integer bounds of 8-bit data may have any width.  Where an attribute has no type,
-as in JSON, integers beside integers are of the stored type.
+unpacked value within 4 units in the last place of the bound, in the attribute's type, is inside, because unpacking
+rounds, and a bound is usually one of the values.  Integer bounds of 8-bit data may have any width.  If an attribute has
+no type, as in JSON, integers for integer data are of the stored type.
 
 Sources: CF sections 2.5.1 and 8.1; NetCDF User's Guide, "Attribute Conventions".
 """
@@ -35,7 +35,7 @@ def stored_bounds(
     offset: float,
     where: str,
 ) -> tuple[Bound, Bound]:
-    """Return the smallest and largest valid stored value in the type `values`; of both forms, the narrower bounds hold.
+    """Return the smallest and largest valid stored value in the type `values`; if both forms exist, the narrower.
 
     >>> i2 = np.dtype("i2")
     >>> stored_bounds({"valid_range": np.float32([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
@@ -67,7 +67,7 @@ def stored_bounds(
 
 
 def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:
-    """Return whether an attribute has the type of the stored values, so that it applies to these.
+    """Return whether an attribute has the type of the stored values, so that it applies to them.
 
     >>> is_packed_type(np.int16(3), np.dtype("i2")), is_packed_type(np.float32(3), np.dtype("i2")), is_packed_type(
     ...     3, np.dtype("i2")
@@ -81,12 +81,12 @@ def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:
 
 
 def _has_type(attribute: Any) -> bool:
-    """Return whether an attribute has a type of its own, unlike numbers of JSON."""
+    """Return whether an attribute has its own type, unlike numbers of JSON."""
     return isinstance(attribute, np.generic | np.ndarray)
 
 
 def _digits(value: Any) -> np.dtype[Any]:
-    """Return the real type with as many digits as an attribute; without a type, the smallest possible one."""
+    """Return the real type with as many digits as an attribute; for one without a type, the smallest possible type."""
     dtype = np.asarray(value).dtype
     if _has_type(value):
         return np.dtype("f4") if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype("f8")
@@ -105,7 +105,7 @@ def _slack(bound: float, attributes: Mapping[str, Any], name: str, scale: float,
     own = least if np.asarray(given).dtype.kind in "iu" else _digits(given)
     ulp = float(np.spacing(own.type(abs(bound))))
     slack = max(_ULPS * ulp, float(np.finfo(least).eps) * (abs(bound - offset) + abs(offset)))
-    # Digits that are only guessed never let in the next stored value.
+    # If the number of digits is only guessed, the next stored value is never admitted.
     return slack if _has_type(given) else min(slack, abs(scale) / 2)
 
 
@@ -128,7 +128,7 @@ def _stored(
 
 
 def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the last integer inside, given that the first ones are; the one before all if none is."""
+    """Return the last integer inside, given that the first ones are; if none is, the one before all."""
     low, high = least - 1, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -137,7 +137,7 @@ def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
 
 
 def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, bool]:
-    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are no bounds.
+    """Return bounds in `dtype`, and whether they exclude any value except NaN; NaN and `None` are no bounds.
 
     >>> typed_bounds(np.dtype("i2"), None, 9.5)
     (np.int16(-32768), np.int16(9), True)
@@ -159,7 +159,7 @@ def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, b
 
 
 def _round(value: Any, towards: Any, default: int) -> int:
-    """Return a bound as an integer; an infinite one is outside of every type."""
+    """Return a bound as an integer; an infinite one is outside every type."""
     if value is None:
         return default
     if isinstance(value, int | np.integer):

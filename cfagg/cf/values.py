@@ -1,4 +1,4 @@
-"""Numbers in attributes, and the same bits read as another type."""
+"""Numbers in attributes, and reinterpreting their bits as another type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
 
 
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
-    """Return the numbers in an attribute, none if it is absent; raise `ConformError` for anything else."""
+    """Return the numbers in an attribute, or none if it is absent; raise `ConformError` for anything else."""
     if attributes.get(name) is None:
         return []
     values = np.asarray(attributes[name]).ravel()
@@ -24,7 +24,7 @@ def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | 
 
 
 def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float | None:
-    """Return the one number in an attribute, `None` if it is absent; raise `ConformError` for anything else."""
+    """Return the single number in an attribute, or `None` if it is absent; raise `ConformError` for anything else."""
     values = numbers(attributes, name, where)
     if len(values) > 1:
         raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} has {len(values)} values, expected 1")
@@ -33,13 +33,13 @@ def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float 
 
 @lru_cache(maxsize=64)
 def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
+    """Return the smallest and largest value of an integer type; cached, as looking them up takes a while."""
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
 def whole(value: Any) -> int | None:
-    """Return the integer that `value` equals, `None` if it is not one."""
+    """Return the integer that `value` equals, or `None` if it is not one."""
     if isinstance(value, int | np.integer):
         return int(value)
     real = float(value)
@@ -47,7 +47,7 @@ def whole(value: Any) -> int | None:
 
 
 def reinterpret(value: float, stored: np.dtype[Any], values: np.dtype[Any]) -> int | float:
-    """Return a value of the stored integer type with the same bits read with the other sign."""
+    """Return a value of the stored integer type with the same bits interpreted with the other signedness."""
     exact = whole(value)
     if stored == values or stored.kind == "f" or exact is None:
         return value

@@ -1,4 +1,4 @@
-"""The roles of the variables of a dataset, by the references to them.
+"""The roles of the variables of a dataset, from the references to them.
 
 A variable to which nothing refers, and that is neither a coordinate variable nor a container, is a data variable.
 """
@@ -12,10 +12,10 @@ from cfagg.model.dataset import Dataset, Variable
 
 __all__ = ["Roles"]
 
-#: Attributes whose targets are there for the variable that refers to them, and are not data variables.
+#: Attributes whose targets serve the referring variable and are not data variables.
 _SUBORDINATE = {*LISTS, *KEYED, *WITH_A_GRAMMAR} - {"ancillary_variables", "cell_measures", "select"}
 
-#: Attributes by which a variable is a container or an index without being referred to.
+#: Attributes that make a variable a container or an index even if nothing refers to it.
 _STRUCTURAL = frozenset(
     {
         "grid_mapping_name",
@@ -32,7 +32,7 @@ _STRUCTURAL = frozenset(
 
 
 class Roles:
-    """The roles of a dataset's variables, by its references, each as a set of identities: ``v in roles.bounds``."""
+    """The roles of a dataset's variables, from its references, each as a set of identities: ``v in roles.bounds``."""
 
     def __init__(self, dataset: Dataset, references: list[Reference]) -> None:
         self._dataset = dataset
@@ -49,7 +49,7 @@ class Roles:
 
     @cached_property
     def coordinate_variables(self) -> set[Variable]:
-        """Variables of one dimension of their own name (not text)."""
+        """Coordinate variables: one dimension of the same name, and not text."""
         return {v for v in self._dataset.variables if v.is_coordinate}
 
     @cached_property
@@ -59,7 +59,7 @@ class Roles:
 
     @cached_property
     def coordinates(self) -> set[Variable]:
-        """Coordinate variables, auxiliary ones and scalar ones."""
+        """Coordinate variables, auxiliary coordinates and scalar coordinates."""
         return (
             self.coordinate_variables
             | self.auxiliary
@@ -103,12 +103,12 @@ class Roles:
 
     @cached_property
     def fragments(self) -> set[Variable]:
-        """Variables that only describe where the values of an aggregation variable are."""
+        """Variables that only describe the locations of the values of an aggregation variable."""
         return self.named_by("aggregated_data")
 
     @cached_property
     def meshes(self) -> set[Variable]:
-        """Mesh topologies and location index sets of UGRID, and what they name."""
+        """Mesh topologies and location index sets of UGRID, and the variables that they name."""
         found = {v for v in self._dataset.variables if v.text("cf_role") in ("mesh_topology", "location_index_set")}
         named = set()
         for mesh in found:

@@ -1,6 +1,6 @@
-"""Well-known text of coordinate reference systems: whether it can be parsed, not what it means.
+"""Well-known text of coordinate reference systems: whether it can be parsed, regardless of its meaning.
 
-Both forms are parsed, that of ISO 19162 (``GEODCRS[...]``) and the older one (``GEOGCS[...]``).
+Both the form of ISO 19162 (``GEODCRS[...]``) and the older one (``GEOGCS[...]``) are parsed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 __all__ = ["problems"]
 
-#: Deeper nesting and longer texts than these are not a description of a coordinate reference system.
+#: Deeper nesting or longer text is not a description of a coordinate reference system.
 _DEEPEST, _LONGEST = 40, 1 << 20
 
 _LEXEMES = r"""
@@ -24,7 +24,7 @@ _LEXEMES = r"""
   | (?P<comma>,)
 """
 
-#: Keywords that a whole text may begin with -> what it must contain, one word of each.
+#: Keywords that a complete text may begin with -> required content, one word of each tuple.
 _WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
     dict.fromkeys(
         ("GEODCRS", "GEODETICCRS", "GEOGCRS", "GEOGRAPHICCRS"),
@@ -51,17 +51,17 @@ _WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
     )
 )  # fmt: skip
 
-#: Of those, the ones that do not begin with a name.
+#: Those of them that do not begin with a name.
 _NAMELESS = ("BOUNDCRS", "COORDINATEMETADATA")
 
-#: Their first member, and how many members they have at least.
+#: The minimum number of members of keywords; 1 for all others.
 _PARTS: dict[str, int] = {
     "ELLIPSOID": 3, "SPHEROID": 3, "PRIMEM": 2, "PRIMEMERIDIAN": 2, "DATUM": 2, "GEODETICDATUM": 2, "UNIT": 2,
     "PARAMETER": 2, "CS": 2, "COMPOUNDCRS": 3, "COMPD_CS": 3, "AXIS": 2, "ID": 2, "AUTHORITY": 2, "LENGTHUNIT": 2,
     "ANGLEUNIT": 2, "SCALEUNIT": 2,
 }  # fmt: skip
 
-#: The members of these that are numbers, counted from 0.
+#: The members that must be numbers, counted from 0.
 _NUMBERS: dict[str, tuple[int, ...]] = {
     "ELLIPSOID": (1, 2), "SPHEROID": (1, 2), "PRIMEM": (1,), "PRIMEMERIDIAN": (1,), "PARAMETER": (1,), "UNIT": (1,),
     "LENGTHUNIT": (1,), "ANGLEUNIT": (1,), "SCALEUNIT": (1,), "CS": (1,),
@@ -87,7 +87,7 @@ def problems(text: str) -> list[str]:
 
 
 def _read(text: str) -> str | None:
-    """Return the first problem."""
+    """Return the first problem, or `None` if there is none."""
     open_: list[_Node] = []
     word: tuple[str, int] | None = None  # a keyword that an opening bracket must or may follow
     expect = "a keyword"
@@ -141,7 +141,7 @@ def _read(text: str) -> str | None:
 
 
 def _judged(node: _Node) -> str | None:
-    """Return what is wrong with one node, whose members are known."""
+    """Return the problem of one node, whose members are known, or `None`."""
     at_least = _PARTS.get(node.keyword, 1)
     if len(node.members) < at_least:
         return f"{node.keyword} has {len(node.members)} members; expected {at_least} or more"
