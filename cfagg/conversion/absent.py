@@ -1,7 +1,7 @@
-"""Chunks of the target that stay absent: the source stores nothing of them either, and both mean the same value.
+"""Chunks of the target that stay absent because the source does not store them either, and both mean the same value.
 
-They are neither read nor encoded nor written, so that an array of which little is stored costs what is stored.  A
-chunk that is read, and holds the fill value alone, is not written either, as zarr-python has it by default.
+They are neither read nor encoded nor written, so that the cost of a sparsely stored array is that of its stored chunks.
+A chunk that is read but contains only the fill value is not written either, as is the default of zarr-python.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["boxes", "counted", "with_absent"]
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
-#: A listing of what is stored is looked at where it is no more than one of so many cells.
+#: Stored chunks are only listed if they are at most one in this many cells.
 _SPARSE = 4
 
-#: Dimensions of more than one chunk, each of which doubles the corners of a box.
+#: Maximum number of dimensions with more than one chunk; each doubles the number of corners of a box.
 _MOST_DIMS = 8
 
-#: Boxes that are read hold at least one wanted chunk of so many.
+#: In boxes that are read, at least one chunk in this many is wanted.
 _WANTED = 4
 
 
@@ -42,7 +42,7 @@ def with_absent(plan: Plan, zarr_format: int) -> Plan:
 
 def _with_absent(array: Array, zarr_format: int) -> Array:
     counts = array.grid.matrix_shape
-    # What is not stored in an array of version 2 that declares no fill value is undefined.
+    # Unstored chunks of a version 2 array without a declared fill value are undefined.
     if array.grid.size < 2 or (array.fill is None and zarr_format == 2) or sum(n > 1 for n in counts) > _MOST_DIMS:
         return array
     found = array.reader.stored_boxes(_SPARSE)
@@ -54,13 +54,13 @@ def _with_absent(array: Array, zarr_format: int) -> Array:
         return array
     sample = _sample(array, first)
     if array.fill is None and array.dtype.kind in "iufb":
-        # Readers of version 3 do not take the value of what is not stored for a missing one.
+        # Readers of version 3 do not treat the value of unstored chunks as missing.
         array = replace(array, unstored=sample.reshape(-1)[0])
     return replace(array, absent=absent) if holds_only(sample, array.padding) else array
 
 
 def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:
-    """Return which cells of a grid some boxes of the array reach into.
+    """Return which cells of a grid are touched by some boxes of the array.
 
     >>> _touched(Grid.regular((10,), (2,)), np.array([[3], [9]]), np.array([[5], [10]]))
     array([False,  True,  True, False,  True])
@@ -72,7 +72,7 @@ def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:
         inner = grid.edges[d][1:-1]
         low.append(np.searchsorted(inner, starts[:, d], "right"))
         high.append(np.searchsorted(inner, stops[:, d], "left") + 1)
-    # Corners of boxes with their signs, whose running sums are how many boxes a cell is in.
+    # Signed corners of boxes, whose cumulative sums are the number of boxes that contain each cell.
     sums = np.zeros([counts[d] + 1 for d in several], np.int32)
     for ends in product((0, 1), repeat=len(several)):
         corner = tuple((low, high)[end][k] for k, end in enumerate(ends))
@@ -84,14 +84,14 @@ def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:
 
 
 def _sample(array: Array, number: int) -> npt.NDArray[Any]:
-    """Return the first element of a chunk, as it would be written."""
+    """Return the first element of a chunk in the form in which it would be written."""
     index = np.unravel_index(number, array.grid.matrix_shape)
     start = [int(e[i]) for e, i in zip(array.grid.edges, index, strict=True)]
     return read_slab(array, tuple(slice(a, a + 1) for a in start), Scratch())
 
 
 def boxes(wanted: Bools) -> list[tuple[slice, ...]]:
-    """Return boxes that hold all wanted cells, and few others; cells that touch are in one box where possible.
+    """Return boxes that contain all wanted cells and few others; adjacent cells are in one box if possible.
 
     >>> boxes(np.array([True, True, *[False] * 17, True]))
     [(slice(0, 2, None),), (slice(19, 20, None),)]
@@ -118,7 +118,7 @@ def boxes(wanted: Bools) -> list[tuple[slice, ...]]:
 
 
 def _held(part: Bools, d: int) -> Int64:
-    """Return the positions along a dimension that have a wanted cell."""
+    """Return the positions along a dimension that contain a wanted cell."""
     return np.flatnonzero(part.any(axis=tuple(k for k in range(part.ndim) if k != d)))
 
 
@@ -128,7 +128,7 @@ def _span(part: Bools, d: int) -> tuple[int, int]:
 
 
 def _gap(part: Bools, d: int) -> tuple[int, int, int]:
-    """Return how wide the widest gap along a dimension is, the dimension, and where it ends; the middle without one."""
+    """Return the width of the widest gap along a dimension, the dimension and its end, or the middle without a gap."""
     held = _held(part, d)
     gaps = np.diff(held) - 1
     if not len(gaps):
@@ -140,7 +140,7 @@ def _gap(part: Bools, d: int) -> tuple[int, int, int]:
 
 
 def counted(array: Array) -> tuple[int, int]:
-    """Return how many chunks of an array are looked at, and the bytes of their values."""
+    """Return the number of chunks of an array that are read, and the size of their values in bytes."""
     if array.absent is None:
         return array.grid.size, array.nbytes
     held: Any = ~array.absent.reshape(array.grid.matrix_shape)

@@ -13,22 +13,22 @@ from cfagg.model import Grid, Regular
 
 __all__ = ["auto_chunks", "choose_chunks", "choose_shards"]
 
-#: Bytes of an automatic chunk, before compression.
+#: Size in bytes of an automatic chunk, before compression.
 TARGET = 4 << 20
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """What counts of the lengths of cells along a dimension, of which there may be very many."""
+    """The relevant properties of the lengths of cells along a dimension, which may have very many cells."""
 
     count: int
-    first: int  # 0 where there are none
-    is_regular: bool  # all equal, and the last one not longer
-    divisor: int  # the largest of all but the last
+    first: int  # 0 if there are none
+    is_regular: bool  # all equal, except that the last one may be shorter
+    divisor: int  # the greatest common one of all but the last
 
     @classmethod
     def of(cls, grid: Grid, d: int) -> Lengths:
-        """Return those of a grid along dimension `d`."""
+        """Return the lengths of a grid along dimension `d`."""
         axis, n = grid.axes[d], grid.shape[d]
         if isinstance(axis, Regular):
             return cls(axis.count, min(axis.chunk, n), True, axis.chunk if axis.count > 1 else n)
@@ -52,7 +52,7 @@ def choose_chunks(
     """Return the chunk grid of one array and whether it is rectilinear.
 
     `partitions` is one cell for an ordinary variable, `storage` the chunks in which the source itself is stored;
-    dimensions that a mapping of `wanted` lengths does not name are as with ``"auto"``.
+    dimensions not named in a mapping of `wanted` lengths are treated as with ``"auto"``.
     """
     shape = partitions.shape
     if wanted == "partitions":
@@ -83,8 +83,8 @@ def choose_shards(
 ) -> tuple[Grid, tuple[int, ...]]:
     """Return the grid of the shards of one array, and the lengths of the chunks within them.
 
-    Chunks along the dimensions of `fixed` were asked for, so that a shard whose length is no multiple of theirs is
-    refused; others are made to divide it.  Along a dimension that is not named, shards have the length of chunks.
+    Chunk lengths along the dimensions of `fixed` were requested, so that a shard length that is not a multiple is
+    refused; others are adjusted to divide it. Along dimensions that are not named, shards have the length of chunks.
 
     >>> grid, inner = choose_shards("tas", ("time", "lat"), Grid.regular((365, 90), (31, 64)), {"time": 120}, ())
     >>> grid.sizes, inner
@@ -108,13 +108,13 @@ def choose_shards(
 
 
 def _nearest_divisor(length: int, wanted: int) -> int:
-    """Return the divisor of `length` that is nearest to a wanted one, by their ratio."""
+    """Return the divisor of `length` that is nearest to a wanted one, by ratio."""
     small = [n for n in range(1, math.isqrt(length) + 1) if length % n == 0]
     return min({*small, *(length // n for n in small)}, key=lambda n: (max(n / wanted, wanted / n), n))
 
 
 def check_dimensions(chunks: Mapping[str, int], known: set[str], where: str, what: str = "chunks") -> None:
-    """Raise where explicit chunks name a dimension that no converted variable has."""
+    """Raise if explicit chunks name a dimension that no converted variable has."""
     unknown = [d for d in chunks if d not in known]
     if unknown:
         raise OptionError(
@@ -126,14 +126,14 @@ def check_dimensions(chunks: Mapping[str, int], known: set[str], where: str, wha
 def auto_chunks(
     partitions: Grid, storage: Sequence[int] | None, itemsize: int, fixed: Sequence[int | None] = ()
 ) -> tuple[int, ...]:
-    """Return chunk lengths of about 4 MiB that follow the source where they can.
+    """Return chunk lengths for about 4 MiB that follow the source where possible.
 
-    The source's own chunks (or partitions) are the unit.  Too large a unit is split along the leading dimensions, which
-    are those that arrays are stored slowest along; too small a one grows along the trailing dimensions first, by whole
-    units.  A chunk that is shorter than an equal-sized partition divides it where a divisor is near; else as many
-    chunks as it takes are made as even as units allow.
+    The source's own chunks (or partitions) are the unit.  A unit that is too large is split along the leading
+    (slowest-varying) dimensions; one that is too small grows along the trailing dimensions first, by whole units. A
+    chunk that is shorter than partitions of equal size divides them if there is a divisor nearby; otherwise the chunks
+    are made as even as units allow.
 
-    Lengths that are `fixed` stay; -1 is the whole dimension.
+    Lengths that are `fixed` stay unchanged; -1 is the whole dimension.
 
     >>> daily = Grid.from_sizes([[1] * 365, [180], [360]])
     >>> auto_chunks(daily, None, 2)

@@ -1,7 +1,7 @@
-"""Slabs written by the workers of a Dask cluster, which read the source and write the target themselves.
+"""Writing slabs with the workers of a Dask cluster, which read the source and write the target themselves.
 
-A task is a few slabs of whole chunks (or shards), and does the same whoever does it and however often: where a worker
-dies, Dask gives what it had to another one.  Few tasks are given out at a time, so that the scheduler holds little.
+A task is a few slabs of whole chunks (or shards), and is idempotent: if a worker dies, Dask runs its tasks on another
+one. Few tasks are submitted at a time, so that the scheduler holds little.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from cfagg.runtime.clusters import answers, cluster_of, threads_of
 
 __all__ = ["on_cluster", "run_workers", "task_count"]
 
-#: Bytes of values in one task: large enough that the way to the worker does not count.
+#: Size in bytes of the values of one task, large enough for the cost of sending it to be negligible.
 _BATCH = 32 << 20
 
-#: Tasks that are given out at a time, for each thread of the workers.
+#: Number of tasks submitted at a time for each thread of the workers.
 _AHEAD = 2
 
-#: Times that a task may lose its worker, beyond what Dask allows by itself.
+#: How often a task may lose its worker, beyond what Dask allows by itself.
 _RETRIES = 3
 
-#: What this process, a worker, writes with; of the last job only.
+#: The writers of this process as a worker, for the latest job only.
 _writers: dict[str, SlabWriter] = {}
 _making = threading.Lock()
 
-#: What was written, and by what where that has to be merged.
+#: The written chunks, and the object that wrote them if it has to be merged.
 Written = tuple[list[tuple[Task, list[Chunk]]], Any]
 
 
 @contextmanager
 def on_cluster(request: Request, place: object) -> Iterator[Request]:
-    """Give a conversion to `place` as its cluster does it: by a client, and as many threads as share a worker's memory.
+    """Yield a conversion to `place` as done by its cluster: with a client, and the number of threads of a worker.
 
-    Places that would not be sent to workers, as those with secrets, are refused before anything is written.
+    Places that cannot be sent to workers, such as those with secrets, are refused before anything is written.
     """
     if request.client is None:
         yield request
@@ -60,13 +60,13 @@ def on_cluster(request: Request, place: object) -> Iterator[Request]:
 
 
 def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[Task, list[Chunk]]]:
-    """Yield tasks and what was written by them, as they are done; the first error is raised."""
+    """Yield tasks and what they wrote, as they complete; the first error is raised."""
     from distributed import as_completed
 
     token = uuid.uuid4().hex
-    # By a task rather than scattered: what a worker took along when it died is made again.
+    # Sent as a task rather than scattered, so that it is recreated if the worker that holds it dies.
     with warnings.catch_warnings():
-        # Dask warns of tasks of some megabytes, which an aggregation of very many files is.
+        # Dask warns of tasks of several megabytes, such as an aggregation of very many files.
         warnings.simplefilter("ignore", UserWarning)
         sent = client.submit(_sent, job, key=f"cfagg-job-{token}")
     batches = _batches(job, todo)
@@ -91,7 +91,7 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
 
 
 def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs], *, cluster: bool) -> int:
-    """Return by how many slabs, or about how many tasks of a cluster, arrays are written, without a look at each."""
+    """Return the number of slabs, or approximate number of cluster tasks, for arrays, without iterating over them."""
     count, batch = 0, _BATCH if cluster else 0
     for array, cuts in zip(arrays, slabs, strict=True):
         mean = array.nbytes / max(1, len(cuts))
@@ -101,7 +101,7 @@ def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs], *, cluster: bool
 
 
 def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
-    """Yield tasks that are given to a worker together."""
+    """Yield tasks in batches that are given to one worker."""
     batch: list[Task] = []
     size = 0
     for task in todo:
@@ -115,7 +115,7 @@ def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
 
 
 def _sent(job: Job) -> Job:
-    """Return a job as workers hold it."""
+    """Return a job as held by workers."""
     return job
 
 
@@ -126,7 +126,7 @@ def _write(job: Job, token: str, batch: list[Task]) -> Written:
         if writer is None:
             _writers.clear()
             writer = _writers[token] = SlabWriter(job, threading.Event())
-    # Where writes are seen by who made them only, each task makes its own, and gives them back.
+    # If writes are visible only to the session that made them, each task forks one and returns it.
     forked = getattr(job.put, "forked", None)
     put = None if forked is None else forked()
     return [(task, writer.write(task, put)) for task in batch], put

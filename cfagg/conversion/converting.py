@@ -1,4 +1,4 @@
-"""The conversion from beginning to end: the request is checked, then given to the writer of its target."""
+"""The conversion from beginning to end: the request is checked, then passed to the writer of its target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
-#: Options that say nothing to an aggregation file, which refers to values in their files.
+#: Options that do not apply to an aggregation file, which refers to values in their files.
 _NOT_OF_DIALECTS = frozenset(
     {
         "zarr_format",
@@ -75,109 +75,109 @@ def convert(
 ) -> Report | AggregationReport | DryRun:
     """Convert an aggregation, a netCDF or PP file, or a Zarr store into a new Zarr store with the same values.
 
-    The target may also be a netCDF-4 file, an Icechunk repository, or an aggregation file: see `to`.  What is
-    written is built beside the target and moved into place when it is complete, so the target is never half written.
-    Memory is bounded, whatever the size.
+    The target may also be a netCDF-4 file, an Icechunk repository, or an aggregation file: see `to`. It is built beside
+    its final location and moved into place when complete, so it is never half written. Memory is bounded, whatever the
+    size.
 
     Parameters
     ----------
     source : path
         A netCDF file, with or without aggregations, or the directory of a Zarr store; or the URL of one of these.
     target : path
-        Directory of the store; it must not exist, unless `overwrite`.  Or its URL in an object store, ``s3://``,
-        ``gs://`` or ``az://``: there, chunks are written in their places, and metadata last; repositories of Icechunk
-        are written in S3.
+        Directory of the store, which must not exist unless `overwrite` is set. Or its URL in an object store,
+        ``s3://``, ``gs://`` or ``az://``: there, chunks are written in place, and metadata last; Icechunk repositories
+        can be written to S3.
     variables : sequence of str, optional
-        Names, or paths in groups; what they refer to (coordinates, bounds, …) comes with them.  By default all.
+        Names, or paths in groups; the variables they refer to (coordinates, bounds, …) are included. By default all.
     zarr_format : {3, 2}
         Version of the Zarr format.
     chunks : {"auto", "partitions"} or mapping
         ``"auto"`` makes chunks of about 4 MiB that follow the source.  ``"partitions"`` makes each partition a chunk: a
-        rectilinear grid (Zarr v3 only) where they differ in size.  A mapping gives lengths by dimension name, -1 for
-        the whole dimension.
+        rectilinear grid (Zarr v3 only) if they differ in size.  A mapping gives lengths by dimension name, -1 for the
+        whole dimension.
     shards : mapping, optional
-        Lengths of shards by dimension name (Zarr v3 only): objects that hold several chunks each, so that a store of
-        many small chunks has few files.  They are multiples of the lengths of chunks, -1 for the whole dimension; along
-        other dimensions a shard is one chunk long.  A shard is made in memory.
+        Lengths of shards by dimension name (Zarr v3 only): objects that contain several chunks each, so that a store of
+        many small chunks has few files. They are multiples of the chunk lengths, -1 for the whole dimension; along
+        other dimensions a shard is one chunk long. Each shard is assembled in memory.
     packing : {"keep", "decode"}
-        ``"keep"`` writes packed integers as stored, including those of partitions that are all packed alike.
+        ``"keep"`` writes packed integers as stored, including those of partitions that all have the same packing.
         ``"decode"`` writes the floats that they represent.
     codec : {"auto", "zstd", "blosc", "gzip", "none"}
-        Compression; ``"auto"`` is zstd in Zarr, and in netCDF-4 that of the source where it is gzip (deflate) or none.
+        Compression; ``"auto"`` is zstd in Zarr, and in netCDF-4 that of the source if it is gzip (deflate) or none.
     level : int, optional
         Compression level; by default 1 for zstd, 5 for the others.
     allow : sequence of path
-        Directories outside that of `source` in which partitions may lie, or links of a Zarr store may lead to.
+        Directories outside that of `source` that may contain partitions, or to which links of a Zarr store may lead.
     missing : {"error", "fill"}
-        What to do about partitions whose file is missing.
+        How to handle partitions whose file is missing.
     word_size : {1, 4, 8}, optional
-        Bytes by which addresses in PP files count; by default the structure of each file decides.
+        Word size of PP files in bytes, the unit of addresses; by default detected from the structure of each file.
     substitutions : mapping of str to str, optional
-        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
+        Replacements for ``${base}`` in names of files, as for `cfagg.read`.
     on_loss : {"error", "drop", "materialise"}
-        What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
-        ``losses``.  And about what a dialect cannot say, as for `cfagg.write`.
+        How to handle an aggregation that cannot be read: raise, or leave it out and list it in the report's ``losses``.
+        Also how to handle what a dialect cannot express, as for `cfagg.write`.
     overwrite : bool
         Replace an existing Zarr store, or discard an unfinished conversion.  The old store stays until the new one is
         complete; in an object store it is removed first, with a warning.
     resume : bool
-        Finish a killed or failed run with the same options; start from the beginning if there is none, as there never
-        is of netCDF files and Icechunk repositories.
+        Finish a killed or failed run with the same options; start from the beginning if there is none, as always for
+        netCDF files and Icechunk repositories.
     verify : bool
-        Read everything back with zarr-python and compare checksums before the store is put in place.
+        Read everything back with zarr-python and compare checksums before the store is moved into place.
     workers : int, optional
-        Threads; by default two more than there are processors.
+        Number of threads; by default two more than there are processors.
     memory : int or str
-        Memory for values while they are converted, such as ``"512MiB"``, in addition to that of the libraries.
+        Memory for values being converted, such as ``"512MiB"``, in addition to that of the libraries.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of values.
     storage_options : mapping, optional
-        Of the source's URL, as for `cfagg.read`.
+        Options for the URL of the source, as for `cfagg.read`.
     target_options : mapping, optional
-        Of the target's URL, likewise.
+        Options for the URL of the target, likewise.
     to : {"zarr", "netcdf", "icechunk", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
-        What to write, by default what the name of the target says: a Zarr store, netCDF-4 in ``.nc``, a commit of
-        Icechunk in ``.icechunk``, or NCA-0.1 in ``.nca``. To netCDF, chunks and compression are those of the source
-        where it can have them; what it cannot say is refused, or left out with `on_loss` ``"drop"``. An aggregation
+        Format of the target, by default given by its suffix: netCDF-4 for ``.nc``, an Icechunk commit for
+        ``.icechunk``, NCA-0.1 for ``.nca``, else a Zarr store. In netCDF, chunks and compression are those of the
+        source if possible; what it cannot express is refused, or left out with `on_loss` ``"drop"``. An aggregation
         file in another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr
-        stores go to fragments beside it, and those of PP files where the dialect cannot refer to them. Of the other
-        options only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and `storage_options`
-        count.
+        stores are written to fragments beside it, as are those of PP files if the dialect cannot refer to them. Of the
+        other options, only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and
+        `storage_options` apply.
     relative_to : path, optional
-        Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
+        Base directory of references in an aggregation file, by default its own; ``"/"`` makes them absolute.
     client : distributed.Client or str, optional
-        Dask cluster whose workers read, encode and write, or the address of its scheduler.  They see the source, and a
-        target that is a directory, by the same paths.  `memory` is then for each worker; `workers` has no meaning.
-        Refused of netCDF files, which one process writes.
+        Dask cluster whose workers read, encode and write, or the address of its scheduler. They must see the source,
+        and a target directory, under the same paths. `memory` is then per worker; `workers` does not apply. Not allowed
+        for netCDF files, which are written by one process.
     region : mapping of str to slice, optional
-        Write into this part of a Zarr store that is there, such as ``{"time": slice(31, 59)}``, in its chunks and
-        codecs.  The part is on edges of chunks (or shards), and values mean the same: units, packing and fill values
-        are those of the store.  Arrays without these dimensions, and those whose chunks the part would cut, must
-        have the same values already.  Nothing is written where something is refused; each chunk is replaced at once;
-        after a run that was killed the same call completes it.  Several processes may write several parts.  Workers of
-        `client` write parts that end with a full chunk.
+        Write into this part of an existing Zarr store, such as ``{"time": slice(31, 59)}``, with its chunks and codecs.
+        The part must be on chunk (or shard) edges, and values must have the same meaning: units, packing and fill
+        values are those of the store. Arrays without these dimensions, and those whose chunks the part would cut, must
+        already have the same values. Nothing is written if anything is refused; each chunk is replaced atomically;
+        after a killed run, the same call completes it. Several processes may write different parts. Workers of `client`
+        write parts that end with a full chunk.
     dry_run : bool
-        Only say what would be done (of Zarr stores): the headers of the source are read (of a `region` also what has to
-        be there already), and nothing is written.
+        Only report what would be done (for Zarr stores): the headers of the source are read (for a `region`, also what
+        must already be in the store), and nothing is written.
 
     Returns
     -------
     Report
-        What was written; of an aggregation file a report as of `cfagg.write`.  Of a dry run what would be: a `DryRun`
-        with ``bytes_in``, ``bytes_out``, ``tasks`` and ``memory_per_worker``.
+        A summary of what was written; for an aggregation file, a report as from `cfagg.write`; for a dry run, a
+        `DryRun` with ``bytes_in``, ``bytes_out``, ``tasks`` and ``memory_per_worker``.
 
     Raises
     ------
     SourceError
         If the source cannot be understood.
     LossError
-        If the dialect of an aggregation file cannot say something, with `on_loss` ``"error"``.
+        If the dialect of an aggregation file cannot express something, with `on_loss` ``"error"``.
     UnreadableAggregationError
-        If an aggregation cannot be read, unless `on_loss` says to leave it out or `variables` chooses others.
+        If an aggregation cannot be read, unless `on_loss` leaves it out or `variables` excludes it.
     TargetExistsError, TargetError
         If the target exists or cannot be written (disk full, read-only).
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, ConformError
-        If a partition is not what the aggregation says.
+        If a partition does not match the aggregation.
     UnsupportedError, LimitError, SelectionError
         If the request cannot be fulfilled.
 
@@ -222,7 +222,7 @@ def convert(
         word_size=word_size,
         substitutions=changes,
     )
-    # Some threads wait for the disk, which takes chunks of a megabyte past the page cache, while others work.
+    # Some threads wait for the disk, as chunks of a megabyte bypass the page cache, while others work.
     threads, budget = worker_count(workers, spare=2), parse_size(memory)
     if client is not None:
         require("conversions on a Dask cluster (client=)", "distributed")

@@ -1,4 +1,4 @@
-"""What a conversion would do: read from the headers of the source and counted, with no value read or written."""
+"""Estimating a conversion from the headers of the source, without reading or writing any value."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ __all__ = ["DryRun", "estimate", "try_out", "try_staged"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DryRun(WrittenReport):
-    """What a conversion would do.
+    """The expected result and cost of a conversion.
 
     Parameters
     ----------
     target : str
-        The store that is not written.
+        The store that would be written.
     variables : tuple of str
         Paths of its arrays.
     bytes_in : int
-        Bytes of values that would be read from the source, before compression; what is decoded again counts again.
+        Bytes of values that would be read from the source, uncompressed, counted as often as they are decoded.
     bytes_out : int
-        Bytes of all values that would be written, before compression; less where chunks hold the fill value alone,
-        which is seen when they are read.
+        Bytes of all values that would be written, uncompressed; fewer if chunks contain only the fill value, which is
+        only known once they are read.
     bytes_between : int
-        Bytes of values that would be written on the way to very different chunks, uncompressed, and removed in the end.
+        Bytes of uncompressed intermediate values that would be written for very different chunks, then removed.
     chunks : int
-        Objects that would be written at most: chunks, or shards.
+        Maximum number of objects that would be written: chunks, or shards.
     tasks : int
-        Pieces of work that are done at a time: slabs, or tasks of a cluster.
+        Number of units of work: slabs, or tasks of a cluster.
     memory_per_worker : int
-        Bytes for values at most: in this process, or in each worker of a cluster.  The libraries need some 100 MB more.
+        Maximum bytes for values in this process, or in each worker of a cluster. The libraries need some 100 MB more.
     workers : int
-        Threads of this process, or of each worker of a cluster.
+        Number of threads of this process, or of each worker of a cluster.
     notes : tuple of str
-        What a user should know about the store.
+        Information that users of the store should know.
     losses : tuple of Loss
         What the source has and the store would not.
     """
@@ -74,7 +74,7 @@ class DryRun(WrittenReport):
 
     @property
     def facts(self) -> Sequence[tuple[str, object]]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         from cfagg.display.sizes import count_text, size_text
 
         return (
@@ -88,7 +88,7 @@ class DryRun(WrittenReport):
 
 
 def try_out(request: Request, target: str) -> DryRun:
-    """Return what a conversion into a target that may be written would do."""
+    """Return the estimate of a conversion whose target may be written."""
     with request.opened() as (source, access):
         plan = build_plan(source, access, request.options, request.threads)
         plan = with_absent(plan, request.options.zarr_format)
@@ -97,12 +97,12 @@ def try_out(request: Request, target: str) -> DryRun:
 
 
 def try_staged(target: str, plan: Plan, request: Request) -> DryRun:
-    """Return what a conversion to another format than Zarr would do."""
+    """Return the estimate of a conversion to a format other than Zarr."""
     return estimate(target, plan, schedule(plan.arrays, request.memory, request.workers, None, 3), request.client)
 
 
 def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> DryRun:
-    """Return what a schedule amounts to."""
+    """Return the estimate for a schedule."""
     return DryRun(
         target=target,
         variables=tuple(a.path for a in plan.arrays),

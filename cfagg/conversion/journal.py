@@ -1,12 +1,11 @@
-"""The record of what a conversion has written, from which a killed one is finished.
+"""The record of what a conversion has written, from which a killed one is resumed.
 
-A text file of one JSON value per line.  The first line says what is being converted; every other line holds the chunks
-of one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
-order; the last is -1 where the values are not going to be verified.  One that is not stored, because it holds the fill
-value alone, is of no bytes.  A line counts once it is complete; what a killed
-process left of its last line is cut off.
+A text file with one JSON value per line. The first line identifies the conversion; every other line lists the chunks of
+one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
+order; the last is -1 if the values are not going to be verified. A chunk that is not stored, because it contains only
+the fill value, has 0 bytes. A line counts once it is complete; an incomplete last line of a killed process is cut off.
 
-*journal*: the record of the work that is done, from which a run that was stopped is resumed.
+*journal*: the record of the completed work, from which an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from cfagg.storage.urls import Url
 
 __all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of", "sizes_of", "ways_of"]
 
-#: Name of the journal's own form; a change of it makes older journals useless.
+#: Version of the journal format; changing it invalidates older journals.
 FORMAT = "cfagg conversion 1"
 
-#: Seconds between two times that the journal is forced to disk.
+#: Seconds between forcing the journal to disk.
 _SYNC = 1.0
 
-#: And that new parts of it are sent elsewhere.
+#: Seconds between uploads of new parts of it.
 _SEND = 5.0
 
 Chunk = tuple[int, int, int, int]
@@ -49,13 +48,13 @@ Chunk = tuple[int, int, int, int]
 
 @dataclass(eq=False)
 class ChunkRecords:
-    """What is known of the chunks of one array, by chunk number."""
+    """The known properties of the chunks of one array, by chunk number."""
 
     count: int
     written: npt.NDArray[np.bool_] = field(init=False)  # whether the chunk is complete
-    size: npt.NDArray[np.int64] = field(init=False)  # bytes of the stored chunk, 0 where none is needed
-    stored: npt.NDArray[np.int64] = field(init=False)  # CRC-32 of the stored bytes, -1 where it was not taken
-    content: npt.NDArray[np.int64] = field(init=False)  # and of the values
+    size: npt.NDArray[np.int64] = field(init=False)  # bytes of the stored chunk, 0 if none is needed
+    stored: npt.NDArray[np.int64] = field(init=False)  # CRC-32 of the stored bytes, -1 if not computed
+    content: npt.NDArray[np.int64] = field(init=False)  # CRC-32 of the values, likewise
 
     def __post_init__(self) -> None:
         self.written = np.zeros(self.count, bool)
@@ -64,13 +63,13 @@ class ChunkRecords:
         self.content = np.full(self.count, -1, np.int64)
 
     def add(self, chunks: Sequence[Chunk]) -> None:
-        """Take note of written chunks."""
+        """Record written chunks."""
         for i, size, stored, content in chunks:
             self.written[i], self.size[i], self.stored[i], self.content[i] = True, size, stored, content
 
 
 def sizes_of(records: Iterable[ChunkRecords]) -> tuple[int, int]:
-    """Return the bytes of all chunks that are stored, and their number; others are of no bytes."""
+    """Return the total bytes of all stored chunks, and their number; chunks of 0 bytes are not stored."""
     sizes = [r.size for r in records]
     return sum(int(s.sum()) for s in sizes), sum(int(np.count_nonzero(s)) for s in sizes)
 
@@ -87,11 +86,11 @@ class Journal:
         send: Callable[[bytes], None] | None = None,
     ) -> None:
         self.path = path
-        # Where it is kept elsewhere: what is sent there, and how many bytes have been.
+        # For a journal kept elsewhere: the function that uploads it, and the number of bytes already uploaded.
         self._send, self._sent = send, path.stat().st_size if mode == "ab" else 0
         self.done = done
         self.committed = committed
-        # Unbuffered: what could not be written is not tried again when the file is closed.
+        # Unbuffered, so that a failed write is not retried when the file is closed.
         self._file = opened(path, mode)
         self._synced = time.monotonic()
 
@@ -104,7 +103,7 @@ class Journal:
         send: Callable[[bytes], None] | None = None,
         ways: Mapping[str, Any] | None = None,
     ) -> Journal:
-        """Start a journal for arrays of so many chunks each; `ways_of` gives the ways to who goes on."""
+        """Start a journal for arrays with these numbers of chunks; `ways_of` returns its ways to a resumed run."""
         journal = cls(path, [ChunkRecords(n) for n in counts], False, "wb", send)
         kept = {"ways": ways} if ways else {}
         journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts), **kept})
@@ -120,10 +119,10 @@ class Journal:
         name: str = "",
         send: Callable[[bytes], None] | None = None,
     ) -> Journal:
-        """Continue the journal of a target; one of another source, other options or another version is refused."""
+        """Continue the journal of a target; raise if it is from another source, other options or another version."""
         name = name or public_name(path)
         text = read_own(path)
-        # Only what ends in a line feed was written whole.
+        # Only lines ending in a line feed were written completely.
         lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
         head = _parsed(lines[0]) if lines else None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
@@ -160,12 +159,12 @@ class Journal:
             self.sync()
 
     def commit(self) -> None:
-        """Record that the store is complete and is about to be put in its place."""
+        """Record that the store is complete and is about to be moved into place."""
         self._line("commit")
         self.sync()
 
     def sync(self) -> None:
-        """Force what is recorded to disk, or send it to where it is kept."""
+        """Force the records to disk, or upload them to where the journal is kept."""
         if self._send is None:
             os.fsync(self._file.fileno())
         elif new := read_own(self.path)[self._sent :]:
@@ -184,7 +183,7 @@ class Journal:
 
 
 def ways_of(text: bytes) -> dict[str, Any]:
-    """Return the ways that a journal began with; whether it is a journal to go on with is seen later."""
+    """Return the ways recorded at the start of a journal, without checking whether it can be resumed."""
     head = _parsed(text.partition(b"\n")[0])
     ways = head.get("ways", {}) if isinstance(head, dict) else {}
     good = isinstance(ways, dict) and all(
@@ -198,7 +197,7 @@ def _is_shape(value: Any) -> bool:
 
 
 def _parsed(line: bytes) -> Any:
-    """Return the value of a line, None where it is damaged."""
+    """Return the value of a line, or None if it is damaged."""
     try:
         return json.loads(line)
     except ValueError:
@@ -219,7 +218,7 @@ def _is_entry(entry: Any, counts: Sequence[int]) -> bool:
 
 
 def _compare(name: str, found: Any, expected: dict[str, Any]) -> None:
-    """Raise where a journal belongs to another conversion, naming what differs."""
+    """Raise if a journal belongs to another conversion, naming the difference."""
     if found == expected:
         return
     old = found if isinstance(found, dict) else {}
@@ -231,12 +230,12 @@ def _compare(name: str, found: Any, expected: dict[str, Any]) -> None:
 
 
 def identity_of(source: Source, access: Access, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run that was cut short has to have in common with the one that finishes it."""
+    """Return the properties that an interrupted run must share with the one that resumes it."""
     return {"version": __version__, "source": _fingerprint(source, access), "options": options}
 
 
 def digest_of(identity: Mapping[str, object]) -> str:
-    """Return what tells a conversion from others, in a few characters."""
+    """Return a short string that identifies a conversion."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
 

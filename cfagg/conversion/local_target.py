@@ -1,4 +1,4 @@
-"""A conversion into a directory of this machine: the store is built beside the target and renamed into its place."""
+"""A conversion into a local directory: the store is built beside the target and renamed into place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["working", "write_local"]
 
 @contextmanager
 def working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None]:
-    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
+    """Hold the work directory; report system errors in one sentence, and leave nothing useless behind."""
     place.enter()
     try:
         if not (resume or overwrite):
@@ -51,7 +51,7 @@ def working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None
         _tidy(place)
         raise
     except AccessError:
-        # It is refused until other places are allowed; then it is another run.
+        # The source is refused until more directories are allowed, which makes it a different run.
         place.take_back()
         _tidy(place)
         raise
@@ -69,7 +69,7 @@ def working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None
 
 
 def _tidy(place: Workplace) -> str:
-    """Remove a work directory in which nothing was achieved; say what remains."""
+    """Remove a work directory without finished work; return a message about what remains."""
     if is_known(lambda: place.finished):
         return "; finish with resume=True (--resume)"
     if is_known(lambda: place.unfinished):
@@ -79,7 +79,7 @@ def _tidy(place: Workplace) -> str:
 
 
 def write_local(source: Source, access: Access, place: Workplace, request: Request) -> Report:
-    """Do what `convert` describes, in a work directory that is held."""
+    """Perform the conversion described in `convert`, in a work directory that is held."""
     options, check = request.options, request.verify
     plan = with_absent(build_plan(source, access, options, request.threads), options.zarr_format)
     codec = Codec(options.codec, options.level)
@@ -126,11 +126,11 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
 
 @contextmanager
 def _aside(folder: Path, client: Any) -> Iterator[Path | None]:
-    """Give a directory in which workers of a cluster write chunks, so that these appear whole; of this run only."""
+    """Yield a directory of this run in which cluster workers write chunks, so that these appear atomically."""
     if client is None:
         yield None
         return
-    # A worker that was left over from an earlier run may still be writing where that had its directory.
+    # A worker left over from an earlier run may still be writing where that run had its directory.
     shutil.rmtree(folder, ignore_errors=True)
     made = folder / uuid.uuid4().hex
     made.mkdir(parents=True)
@@ -141,7 +141,7 @@ def _aside(folder: Path, client: Any) -> Iterator[Path | None]:
 
 
 def _sizes(array: Array, root: Path, zarr_format: int) -> Iterator[int]:
-    """Yield the bytes of each stored chunk of an array that stands in its place."""
+    """Yield the size in bytes of each stored chunk of an array that is in place."""
     numbers = range(array.grid.size) if array.absent is None else np.flatnonzero(~array.absent).tolist()
     for i in numbers:
         with suppress(FileNotFoundError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build_metadata", "forget_metadata", "write_metadata"]
 
-#: Documents of the root in the order in which they are written; the last makes it a store.
+#: Documents of the root in the order in which they are written; the last one makes it a store.
 _ROOT = (".zattrs", ".zmetadata", ".zgroup", "zarr.json")
 
 
@@ -47,12 +47,12 @@ def build_metadata(
 
 
 def _texts(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return documents as they are stored, by key."""
+    """Return documents in stored form, by key."""
     return {f"{path}/{name}".lstrip("/"): document_bytes(d) for name, d in documents.items()}
 
 
 def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
-    """Return what Zarr is told of an array."""
+    """Return the definition of an array for Zarr."""
     attributes = dict(array.attributes)
     encoded = encoded_fill(array.fill, array.dtype) if zarr_format == 3 else None
     if encoded is not None:
@@ -76,14 +76,14 @@ def _lengths(array: Array) -> list[Any]:
 
 
 def forget_metadata(documents: Mapping[str, bytes], root: Path) -> None:
-    """Remove the documents of the root, so that a store that is worked on does not open."""
+    """Remove the documents of the root, so that an unfinished store cannot be opened."""
     for key in documents:
         if "/" not in key:
             (root / key).unlink(missing_ok=True)
 
 
 def write_metadata(documents: Mapping[str, bytes], root: Path) -> None:
-    """Write metadata documents below `root`, in their order: nothing opens before the last one is there."""
+    """Write metadata documents below `root` in order, so that the store cannot be opened before the last one exists."""
     for key, document in documents.items():
         path = root / key
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Writing the file of a conversion to netCDF-4: described by the netCDF library, values by a few threads.
+"""Writing the file of a conversion to netCDF-4: the netCDF library defines it, and a few threads write values.
 
-Chunks that only shuffle and deflate pack are packed by these threads and stored as they are; everything else goes
-through the library, one thread at a time.  Memory is bounded as in `cfagg.conversion.run`: a slab for each thread.
+Chunks that use only shuffle and deflate are compressed by these threads and stored directly; everything else is written
+through the library, one thread at a time. Memory is bounded as in `cfagg.conversion.run`: one slab per thread.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from cfagg.writing.netcdf import define, locked, set_attributes
 
 __all__ = ["write_file"]
 
-#: Bytes of chunks that the library keeps of a variable: slabs are whole chunks, so that it need not keep any.
+#: Size in bytes of the library's chunk cache of a variable: slabs are whole chunks, so that it needs to cache none.
 _CACHE = 1 << 20
 
-#: Numbers of HDF5's filters.
+#: HDF5 filter numbers.
 _DEFLATE, _SHUFFLE = 1, 2
 
 Write = Callable[[NetcdfVariable, tuple[slice, ...], npt.NDArray[Any]], None]
 
 
 def write_file(plan: NetcdfPlan, path: Path, request: Request) -> None:
-    """Write all of a plan into a new file, forced to disk, and read it back where that was asked for.
+    """Write all of a plan into a new file, forced to disk, and read it back if verification was requested.
 
-    The directory of the file is of this run only; what is written on the way goes there.
+    The directory of the file belongs to this run only; intermediate data are written there.
     """
     with staged([v.array for v in plan.variables], request, path.with_name("file.scratch")) as made:
         variables = tuple(replace(v, array=a) for v, a in zip(plan.variables, made.arrays, strict=True))
@@ -73,21 +73,21 @@ def _write(root: NetcdfGroup, path: Path, job: _Job) -> None:
 
 
 def _opened(path: Path) -> Any:
-    """Return a file that the netCDF library has made, opened by HDF5 alone."""
+    """Return a file created by the netCDF library, opened by HDF5 only."""
     import h5py
 
     return h5py.File(path, "r+")
 
 
 def _define(file: Any, group: NetcdfGroup) -> None:
-    """Describe a group with all below it."""
+    """Define a group with all its descendants."""
     for name, size in group.dimensions.items():
         file.createDimension(name, None if name in group.unlimited else size)
     set_attributes(file, group.attributes)
     for one in group.variables:
         storage: dict[str, Any] = {"contiguous": True} if one.chunks is None else {"chunksizes": one.chunks}
         dtype = as_stored(one)
-        # The library would shuffle unasked.
+        # The library would enable shuffle by default.
         filters = {"shuffle": False, **one.filters}
         made = define(file, one.name, one.dims, dtype, one.attributes, **(storage | filters if one.dims else {}))
         if one.chunks is not None:
@@ -97,7 +97,7 @@ def _define(file: Any, group: NetcdfGroup) -> None:
 
 
 def as_stored(one: NetcdfVariable) -> np.dtype[Any]:
-    """Return the type that a variable has in the file: of Booleans and half floats, the next one that netCDF has."""
+    """Return the type of a variable in the file: for Booleans and half floats, the next larger netCDF type."""
     dtype = one.array.dtype
     if dtype.kind == "b":
         return np.dtype("i1")
@@ -105,12 +105,12 @@ def as_stored(one: NetcdfVariable) -> np.dtype[Any]:
 
 
 def _is_packed_here(one: NetcdfVariable) -> bool:
-    """Whether the chunks of a variable are packed without the library."""
+    """Whether the chunks of a variable are compressed without the library."""
     return one.chunks is not None and one.array.dtype.kind != "O" and not one.filters.get("fletcher32")
 
 
 class _Job:
-    """The slabs of all variables, and what was written of each."""
+    """The slabs of all variables, and what was written for each."""
 
     def __init__(self, variables: Sequence[NetcdfVariable], made: Staged, *, verify: bool) -> None:
         self.variables, self.slabs, self.threads, self.is_verified = variables, made.slabs, made.threads, verify
@@ -146,7 +146,7 @@ class _Job:
                     self.progress(self.done, self.total)
 
     def verify(self, found: dict[str, Any], path: Path) -> None:
-        """Compare what the netCDF library reads with what was written."""
+        """Compare the values read by the netCDF library with those written."""
         for (i, k), checksum in self.checksums.items():
             one, extent = self.variables[i], self.slabs[i].extent(k)
             with LIBRARY:
@@ -159,7 +159,7 @@ class _Job:
 
 
 def _texts(one: NetcdfVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values in the type of the file; texts that it would cut off are refused."""
+    """Return values in the type of the file; raise an error for texts that it would truncate."""
     if values.dtype.kind != "O":
         return values.astype(as_stored(one), copy=False)
     for text in values.reshape(-1).tolist():
@@ -184,7 +184,7 @@ def _flat(group: Any) -> dict[str, Any]:
 
 
 class _Through:
-    """Writes through the netCDF library."""
+    """Writes with the netCDF library."""
 
     def __init__(self, file: Any, variables: Sequence[NetcdfVariable]) -> None:
         with LIBRARY:
@@ -197,7 +197,7 @@ class _Through:
 
 
 class _Packing:
-    """Packs chunks, and stores them as they are."""
+    """Compresses chunks and stores them directly."""
 
     def __init__(self, file: Any, variables: Sequence[NetcdfVariable]) -> None:
         self._scratch = Scratch()
@@ -208,7 +208,7 @@ class _Packing:
                     path = one.array.path
                     dataset = file[path]
                     if dataset.shape != one.array.shape:
-                        dataset.resize(one.array.shape)  # of a dimension that grows
+                        dataset.resize(one.array.shape)  # for an unlimited dimension
                     self._datasets[path] = dataset.id
                     self._encoders[path] = _encoder(dataset)
 
@@ -232,7 +232,7 @@ class _Packing:
 
 
 def _encoder(dataset: Any) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return what packs the chunks of a dataset, C-contiguous, as the file says, which alone tells its readers."""
+    """Return the encoder of C-contiguous chunks of a dataset, using only what the file records for its readers."""
     given = dataset.id.get_create_plist()
     found = {number: values for number, _, values, _ in (given.get_filter(k) for k in range(given.get_nfilters()))}
     shuffle, level = found.pop(_SHUFFLE, None), found.pop(_DEFLATE, None)

@@ -1,4 +1,4 @@
-"""What a conversion to netCDF-4 will write: dimensions, attributes, chunks and filters of every variable."""
+"""The plan of a conversion to netCDF-4: dimensions, attributes, chunks and filters of every variable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cfagg.writing.attributes import name_flaw, netcdf_attributes
 
 __all__ = ["NetcdfGroup", "NetcdfPlan", "NetcdfVariable", "plan_netcdf"]
 
-#: Attributes that only describe an aggregation, and the one that the library writes itself.
+#: Attributes that only describe an aggregation, and one that the library writes itself.
 _HIDDEN = frozenset({"nca_dimensions", "nca_array", "nca_private", "_ARRAY_DIMENSIONS", "_FillValue"})
 
 
@@ -35,9 +35,9 @@ class NetcdfVariable:
 
     name: str
     dims: tuple[str, ...]
-    array: Array  # what is read, in boxes of whole chunks of the file
+    array: Array  # the array to read, in boxes of whole chunks of the file
     attributes: Mapping[str, Any]  # `_FillValue` included
-    chunks: tuple[int, ...] | None  # of the file; `None` where values stand in one piece
+    chunks: tuple[int, ...] | None  # of the file; `None` if values are contiguous
     filters: Mapping[str, Any]  # by the names of netCDF4-python
 
 
@@ -55,7 +55,7 @@ class NetcdfGroup:
 
 @dataclass(frozen=True, eq=False)
 class NetcdfPlan:
-    """All that is written; `variables` are those of all groups."""
+    """Everything to be written; `variables` are those of all groups."""
 
     root: NetcdfGroup
     variables: tuple[NetcdfVariable, ...]
@@ -64,7 +64,7 @@ class NetcdfPlan:
 
 
 def plan_netcdf(source: Source, access: Access, request: Request) -> NetcdfPlan:
-    """Return the plan of a conversion; raise a `LossError` about everything that netCDF cannot say, unless dropped."""
+    """Return the plan of a conversion; raise a `LossError` for anything that netCDF cannot express, unless dropped."""
     made = _Planner(source, access, request)
     losses = [*unreadable(source, made.chosen, request.options)]
     root = made.group(source.root, (), losses)
@@ -81,7 +81,7 @@ def plan_netcdf(source: Source, access: Access, request: Request) -> NetcdfPlan:
 
 
 class _Planner:
-    """Goes through the groups of a source."""
+    """Traverses the groups of a source."""
 
     def __init__(self, source: Source, access: Access, request: Request) -> None:
         self.source, self.access, self.request = source, access, request
@@ -92,7 +92,7 @@ class _Planner:
         self.known: set[str] = set()
 
     def group(self, group: Group, above: tuple[Mapping[str, int], ...], losses: list[Loss]) -> NetcdfGroup:
-        """Return one group with all below it; `above` are the dimensions of the groups that it stands in."""
+        """Return one group with all its descendants; `above` are the dimensions of its parent groups."""
         path = group.path.strip("/")
         attributes, lost = netcdf_attributes(group.public_attributes, None, path or "/")
         self.losses += lost
@@ -122,21 +122,21 @@ class _Planner:
         return made
 
     def _flawed(self, what: str, name: str, path: str) -> bool:
-        """Whether netCDF cannot have a name; then what has it is lost."""
+        """Whether netCDF does not allow a name, so that the named object is lost."""
         why = name_flaw(name)
         if why is not None:
             self.losses.append(Loss(path, None, what, name, why))
         return why is not None
 
     def _dimensions(self, group: Group, made: NetcdfGroup) -> None:
-        """Define the dimensions of a group, all of them where all variables are converted."""
+        """Define the dimensions of a group, all of them if all variables are converted."""
         used = {d for g in group.walk() for n, v in g.variables.items() for d in v.dims
                 if f"{g.path.strip('/')}/{n}".lstrip("/") in self.chosen}  # fmt: skip
         for name, size in group.public_dimensions.items():
             if name not in used and (self.request.options.variables is not None or name_flaw(name)):
                 continue
             if name_flaw(name):
-                continue  # its variables say what becomes of it
+                continue  # losses are reported for its variables
             made.dimensions[name] = size
             if name in group.unlimited or not size:
                 made.unlimited.add(name)
@@ -157,7 +157,7 @@ class _Planner:
         return False
 
     def _named(self, values: Values, made: NetcdfGroup, scopes: tuple[Mapping[str, int], ...]) -> tuple[str, ...]:
-        """Return the dimensions of a variable; names that netCDF cannot have, or has for another size, are lost."""
+        """Return the dimensions of a variable; names that netCDF does not allow, or has with another size, are lost."""
         dims: list[str] = []
         for name, size in zip(values.dims, values.shape, strict=True):
             known = next((scope[name] for scope in reversed(scopes) if name in scope), None)
@@ -177,7 +177,7 @@ class _Planner:
 
     @staticmethod
     def _other(size: int, scopes: tuple[Mapping[str, int], ...], taken: Sequence[str]) -> str:
-        """Return a name for a dimension that netCDF cannot have under its own."""
+        """Return a replacement name for a dimension whose own name netCDF cannot use."""
         number = 0
         while True:
             name = f"dim_{size}" + (f"_{number}" if number else "")
@@ -187,7 +187,7 @@ class _Planner:
             number += 1
 
     def _variable(self, values: Values, dims: tuple[str, ...], growing: set[str]) -> NetcdfVariable:
-        """Return what becomes of one variable."""
+        """Return the netCDF variable for one variable."""
         self.known.update(values.dims)
         dtype, attributes = values.dtype, dict(values.attributes)
         if dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""How netCDF-4 stores an array: chunks and filters, those of the source where it can have them."""
+"""How netCDF-4 stores an array: chunks and filters, those of the source where possible."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from cfagg.writing.exports.codecs import named
 
 __all__ = ["itemsize_of", "storage_of"]
 
-#: Bytes of a chunk of HDF5, which it counts with 32 bits.
+#: Maximum size in bytes of an HDF5 chunk, which is a 32-bit number.
 _LARGEST = 2**32 - 1
 
-#: Level of compression where the source tells none, and where one is asked for without a level.
+#: Compression level if the source gives none, or if compression is requested without a level.
 _LEVEL, _ASKED = 1, 5
 
 
 def itemsize_of(dtype: np.dtype[Any]) -> int:
-    """Return the bytes of an element in a file; of a text, about as many."""
+    """Return the size in bytes of an element in a file, approximate for text."""
     return 32 if dtype.kind == "O" else dtype.itemsize
 
 
 def storage_of(
     values: Values, dtype: np.dtype[Any], request: Request, notes: list[str], *, growing: bool
 ) -> tuple[tuple[int, ...] | None, dict[str, Any]]:
-    """Return chunks, `None` for one piece, and filters by the names of netCDF4-python.
+    """Return chunks, `None` for contiguous storage, and filters by the names of netCDF4-python.
 
-    `growing`: one of its dimensions is unlimited, so that it has chunks in any case.
+    `growing`: one of its dimensions is unlimited, so that it is always chunked.
     """
     if not values.shape:
         return None, {}
@@ -46,12 +46,12 @@ def storage_of(
         return None, {}
     if own is None or math.prod(own) * itemsize_of(dtype) > _LARGEST:
         own = auto_chunks(values.reader.grid, values.storage, itemsize_of(dtype))
-    # Of a dimension that cannot grow, no chunk is longer than all of it.
+    # Along a dimension that cannot grow, chunks are no longer than the dimension.
     return tuple(max(1, min(c, n) if n else c) for c, n in zip(own, values.shape, strict=True)), filters
 
 
 def _asked(values: Values, dtype: np.dtype[Any], request: Request) -> tuple[int, ...] | None:
-    """Return the chunks that were asked for, `None` where nothing was said of this array."""
+    """Return the requested chunks, or `None` if none were requested for this array."""
     wanted = request.options.chunks
     if wanted == "auto" or (not isinstance(wanted, str) and dict(wanted).keys().isdisjoint(values.dims)):
         return None
@@ -69,7 +69,7 @@ def _asked(values: Values, dtype: np.dtype[Any], request: Request) -> tuple[int,
 
 
 def _own_chunks(values: Values, dtype: np.dtype[Any], notes: list[str]) -> tuple[int, ...] | None:
-    """Return the chunks in which the source stores an array, `None` where there are none."""
+    """Return the chunks in which the source stores an array, or `None` if there are none."""
     if values.storage is not None or not isinstance(values.reader, ZarrReader):
         return values.storage or values.reader.chunks
     axes = [axis for axis in values.reader.grid.axes if isinstance(axis, Regular)]
@@ -80,14 +80,14 @@ def _own_chunks(values: Values, dtype: np.dtype[Any], notes: list[str]) -> tuple
 
 
 def _filters(values: Values, dtype: np.dtype[Any], request: Request, notes: list[str]) -> dict[str, Any]:
-    """Return how values are compressed: as asked for, as in the source, or by deflate where that does otherwise."""
+    """Return the compression filters: as requested, as in the source, or deflate if the source uses other ones."""
     options, given = request.options, request.given
     deflate = {"zlib": True, "complevel": _LEVEL, "shuffle": dtype.itemsize > 1}
     if options.codec == "none" and "codec" in given:
         return {}
     if dtype.kind == "O":
         reader = values.reader
-        # What is not in chunks is not compressed; which of the others are is not known of texts.
+        # Contiguous values are not compressed; for text, it is unknown which variables are contiguous.
         own = isinstance(reader, SlabReader) or (isinstance(reader, NetcdfReader) and reader.chunks is not None)
         if "codec" in given or options.level is not None or own:
             notes.append(f"variable {values.path!r} is text of any length, which netCDF-4 does not compress")

@@ -1,7 +1,7 @@
-"""A conversion into an object store: chunks are written to their places, with no staging.
+"""A conversion into an object store: chunks are written in place, without staging.
 
-The journal is kept in the store, in parts that are each written once; of a chunk it holds the tag that the server gave
-it.  A chunk that has this tag still is the one that was written, so that nothing is read back to go on.
+The journal is kept in the store, in parts that are each written once; for each chunk it records the tag given by the
+server. A chunk that still has this tag is the one that was written, so that nothing needs to be read back to resume.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["write_objects"]
 
 @dataclass(frozen=True)
 class Objects:
-    """An object store, into which one run writes; a chunk is known by the tag that the server gives it."""
+    """An object store that one run writes to; a chunk is identified by the tag that the server gives it."""
 
     fenced: Fenced
 
     def read(self, key: str) -> bytes | None:
-        """Return what was written, `None` where that is not there."""
+        """Return a written object, or `None` if it does not exist."""
         return self.fenced.objects.read(key)
 
     def __call__(self, key: str, encoded: Any) -> int:
@@ -54,7 +54,7 @@ class Objects:
 
 
 def write_objects(source: Source, access: Access, place: NewStore, request: Request) -> Report:
-    """Do what `convert` describes, into an object store."""
+    """Perform the conversion described in `convert`, into an object store."""
     options, check = request.options, request.verify
     plan = with_absent(build_plan(source, access, options, request.threads), options.zarr_format)
     codec = Codec(options.codec, options.level)
@@ -96,7 +96,7 @@ def write_objects(source: Source, access: Access, place: NewStore, request: Requ
 def _journal(
     place: NewStore, text: bytes | None, path: Path, identity: dict[str, Any], counts: list[int], ways: Ways
 ) -> Journal:
-    """Take the place, and go on with the journal that is there, or start one."""
+    """Claim the place, and continue the existing journal or start a new one."""
     if text is None:
         place.begin()
         return Journal.create(path, identity, counts, place.record, ways)
@@ -112,7 +112,7 @@ def _journal(
 
 @contextmanager
 def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
-    """Send the end of the journal too where a run is cut short."""
+    """Upload the end of the journal even if a run is interrupted."""
     try:
         yield
     except BaseException as error:
@@ -127,7 +127,7 @@ def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
 
 
 def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
-    """Forget the chunks of a journal that are not as they were written; return how many objects remain."""
+    """Drop chunks from a journal that are no longer as they were written; return the number of remaining objects."""
     if not any(done.written.any() for done in journal.done):
         return 0
     there = {}
@@ -155,10 +155,10 @@ class _Unpublished:
         self.path, self._objects, self._documents = objects.path, objects, documents
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, or what is stored."""
+        """Return a document, or a stored object."""
         found = self._documents.get(key)
         return found if found is not None or key.rpartition("/")[2] in DOCUMENTS else self._objects.read(key)
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return a part of what is stored."""
+        """Return part of a stored object."""
         return self._objects.read_range(key, start, count)

@@ -11,7 +11,7 @@ from cfagg.errors.arguments import an_integer, names
 
 __all__ = ["DEFAULT_MEMORY", "Options"]
 
-#: Bytes of values in flight by default; the libraries themselves add some 150 MB.
+#: Default size in bytes of values in memory; the libraries themselves need some 150 MB more.
 DEFAULT_MEMORY = 128 << 20
 
 CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
@@ -19,19 +19,19 @@ CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
 
 @dataclass(frozen=True)
 class Options:
-    """What decides what is written, not how fast: a killed run may be finished with other workers and memory."""
+    """The options that determine what is written: a killed run may be resumed with other workers and memory."""
 
-    variables: tuple[str, ...] | None  # names or paths; None is all
+    variables: tuple[str, ...] | None  # names or paths; None means all
     zarr_format: Literal[2, 3]
     chunks: str | tuple[tuple[str, int], ...]  # "auto", "partitions", or a length per dimension
     packing: str
     codec: str
-    level: int | None  # None is the codec's usual one
+    level: int | None  # None means the default of the codec
     missing: str
     on_loss: str
     word_size: int | None = None  # of addresses in PP files
     substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of aggregations
-    shards: tuple[tuple[str, int], ...] | None = None  # a length per dimension; None is one object a chunk
+    shards: tuple[tuple[str, int], ...] | None = None  # a length per dimension; None means no shards
 
     @classmethod
     def build(
@@ -77,7 +77,7 @@ class Options:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return the options as JSON keeps them, to be compared when a run is resumed."""
+        """Return the options as JSON values, for comparison when a run is resumed."""
         chunks = self.chunks if isinstance(self.chunks, str) else dict(self.chunks)
         variables = None if self.variables is None else list(self.variables)
         shards = {} if self.shards is None else {"shards": dict(self.shards)}
@@ -86,7 +86,7 @@ class Options:
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    """Refuse a value that is not known."""
+    """Raise an error for an unknown value."""
     if isinstance(value, bool) or value not in known:
         raise UnsupportedError(f"{name}={value!r} is not known; choose from {', '.join(map(repr, known))}")
 

@@ -1,4 +1,4 @@
-"""Which numbers are written: packed integers unchanged, or the floats that they represent."""
+"""The numbers to write: packed integers unchanged, or the floats that they represent."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _VALID = ("valid_min", "valid_max", "valid_range")
 
 @dataclass(frozen=True)
 class Unpack:
-    """How packed values become floats: ``stored * scale + offset``, missing ones NaN."""
+    """Decoding of packed values to floats: ``stored * scale + offset``, with NaN for missing ones."""
 
     dtype: np.dtype[Any]  # of the result
-    read: np.dtype[Any]  # as which stored values are meant (``_Unsigned``)
+    read: np.dtype[Any]  # the type in which stored values are interpreted (``_Unsigned``)
     scale: float
     offset: float
     fills: tuple[int | float, ...]  # stored values that mean missing
 
     def __call__(self, packed: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-        """Write the floats that `packed` stands for into `out`, an array of equal shape."""
+        """Write the floats represented by `packed` into `out`, an array of the same shape."""
         bad, first = gather(packed.view(self.read), out, self.scale, self.offset, self.fills)
         if bad:
             raise ConformError(
@@ -46,10 +46,10 @@ class Unpack:
 
 @dataclass(frozen=True)
 class Unwritten:
-    """What was never written becomes what the variable declares as missing: Zarr has no default fill values."""
+    """Replaces values that were never written by the declared missing value, since Zarr has no default fill values."""
 
-    default: Any  # what the netCDF library left where nothing was written
-    fill: Any  # what the variable declares, in the same type
+    default: Any  # the value that the netCDF library leaves where nothing was written
+    fill: Any  # the missing value declared by the variable, in the same type
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -59,14 +59,14 @@ class Unwritten:
 
     @classmethod
     def of(cls, dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> Unwritten | None:
-        """Return what is to be done for a variable, `None` where it declares ``_FillValue`` or nothing, or cannot.
+        """Return the replacement for a variable, or `None` if it declares ``_FillValue`` or nothing, or needs none.
 
         >>> Unwritten.of(np.dtype("f4"), {"missing_value": np.float32(-9)}, "a.nc").fill
         np.float32(-9.0)
         """
         default = default_fill(dtype) if dtype.kind in "iuf" and "_FillValue" not in attributes else None
         if default is None or np.asarray(attributes.get("missing_value", "")).dtype.kind not in "iuf":
-            return None  # text says nothing of numbers
+            return None  # no default fill value, or no numbers declared
         given = typed_fills(numbers(attributes, "missing_value", where), dtype)
         if not given:
             return None
@@ -74,7 +74,7 @@ class Unwritten:
         return None if unwritten in given else cls(unwritten, given[0])
 
     def __call__(self, stored: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-        """Write the values into `out`, an array of equal shape."""
+        """Write the values into `out`, an array of the same shape."""
         np.copyto(out, stored)
         np.copyto(out, self.fill, where=stored == self.default)
 
@@ -87,10 +87,10 @@ def is_packed(attributes: Mapping[str, Any]) -> bool:
 def decoded(
     dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str, *, netcdf: bool = True
 ) -> tuple[Unpack, dict[str, Any]]:
-    """Return how a packed variable is decoded, and the attributes of the result, the valid range in its units.
+    """Return the decoding of a packed variable, and the attributes of the result, with the valid range in its units.
 
-    The result's type is that of `scale_factor` and `add_offset` (CF section 8.1), and float64 where they are not floats
-    or where 32-bit integers would not fit.  `netcdf`: the netCDF library may have written its default fill value.
+    The result has the type of `scale_factor` and `add_offset` (CF section 8.1), or float64 if they are not floats or if
+    it could not represent 32-bit integers.  `netcdf`: the netCDF library may have written its default fill value.
     """
     packing = Packing.of(attributes, where=where)
     kinds = [np.asarray(attributes[n]).dtype for n in _PACKING if n in attributes]
@@ -107,7 +107,7 @@ def decoded(
 def _unpacked_bounds(
     attributes: Mapping[str, Any], dtype: np.dtype[Any], packing: Packing, result: np.dtype[Any], where: str
 ) -> dict[str, Any]:
-    """Return the attributes of the valid range as those of unpacked values, so that the same elements are valid."""
+    """Return the valid range attributes for unpacked values, such that the same elements are valid."""
     found: dict[str, Any] = {}
     read = read_as(dtype, attributes)
     scale, offset = packing.scale, packing.offset
@@ -120,7 +120,7 @@ def _unpacked_bounds(
             turned = scale < 0
         elif given:
             alone = {k: v for k, v in attributes.items() if k == name or k in _PACKING}
-            # Elements within the rounding of a bound are valid: a bound that is compared exactly lies around them.
+            # Elements within rounding error of a bound are valid, so a bound compared exactly must enclose them.
             ends = stored_bounds(alone, dtype, read, scale, offset, where)
             ends = ends[::-1] if scale < 0 else ends
             low, high = (None if v is None else result.type(v * scale + offset) for v in ends)
@@ -132,7 +132,7 @@ def _unpacked_bounds(
         if name == "valid_range" and values:
             found[other] = np.sort(values)
         elif values:
-            # A turned bound may meet one of the other name that is unpacked already: the narrower one holds.
+            # A swapped bound may share its name with one that is already unpacked: the narrower one applies.
             narrower = max if other == "valid_min" else min
             found[other] = narrower(found.get(other, values[0]), values[0])
     return found
@@ -141,12 +141,12 @@ def _unpacked_bounds(
 def shared_packing(
     aggregation: Aggregation, rows: Iterable[tuple[Layout, Header | None]]
 ) -> tuple[Aggregation | None, str]:
-    """Return an aggregation with the packing that all its partitions share, so that integers are copied untouched.
+    """Return an aggregation with the packing shared by all its partitions, so that integers are copied unchanged.
 
-    `rows` are iterated only as far as needed.  `None` where there is none, and a note why where partitions are packed.
+    `rows` are iterated only as far as needed. Return `None` if there is none, and a note if partitions are packed.
     """
     other = aggregation.dtype.kind != "f" or is_packed(aggregation.attributes)
-    # A value of a whole partition is none as a file stores it.
+    # The constant value of a whole partition is not packed.
     if other or (aggregation.partitions.value >= 0).any():
         return None, ""
     seen: tuple[Any, ...] | None = None
@@ -177,7 +177,7 @@ def shared_packing(
         )
     attributes = {k: v for k, v in aggregation.attributes.items() if k not in {"_FillValue", "missing_value"}}
     attributes |= {k: sample.attributes[k] for k in (*_PACKING, "_Unsigned") if k in sample.attributes}
-    # Where the files declare another value, what was never written becomes that.
+    # Values that were never written are replaced by the missing value if the files declare another one.
     fill = default_fill(sample.dtype) if seen[-1] is None else seen[-1]
     if fill is None and absent:
         return None, (
@@ -190,7 +190,7 @@ def shared_packing(
 
 
 def _packing_key(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> tuple[Any, ...] | None:
-    """Return what must be equal for integers to be copied, None where a partition is not packed or is packed oddly."""
+    """Return the key that must be equal for integers to be copied, or None if a partition is not normally packed."""
     attributes = header.attributes
     units = layout.units or attributes.get("units") or aggregation.units
     calendar = layout.calendar or attributes.get("calendar") or aggregation.calendar

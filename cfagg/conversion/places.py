@@ -1,4 +1,4 @@
-"""A directory in which chunks of a conversion are put; workers in other processes write there too."""
+"""The directory that receives the chunks of a conversion; workers in other processes write there as well."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 
 __all__ = ["Files"]
 
-#: Bytes of a chunk from which on the disk is given it at once; smaller ones it takes better many at a time.
+#: Size in bytes from which a chunk is flushed to disk immediately; smaller ones are better flushed many at a time.
 _LARGE = 1 << 18
 
 
 @dataclass(eq=False)
 class Files:
-    """A directory; a chunk is known by its checksum.
+    """A directory; a chunk is identified by its checksum.
 
-    With `aside` a chunk is written there and renamed, so that a task that two workers do at the same time, as Dask may
-    let them where one seemed to be gone, leaves a whole chunk.  A worker that is left over from a run that has ended
-    finds its `aside` gone, and can change nothing.
+    With `aside`, a chunk is written there and renamed, so that it stays intact if two workers run the same task at the
+    same time, as Dask may let them if one seemed to be lost. A worker left over from a run that has ended finds its
+    `aside` gone, and cannot change anything.
     """
 
     root: Path
@@ -35,7 +35,7 @@ class Files:
     _made: set[str] = field(default_factory=set, repr=False)
 
     def read(self, key: str) -> bytes | None:
-        """Return what was written, `None` where that is not there."""
+        """Return a written chunk, or `None` if it does not exist."""
         try:
             return read_own(self.root / key)
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class Files:
         try:
             with opened(there, "wb") as file:
                 if key.startswith(FOLDER):
-                    # It is read soon, and then removed: the disk need not see it.
+                    # It will soon be read and then removed, so it need not be flushed to disk.
                     write_all(file, encoded)
                 else:
                     write_large(file, encoded)

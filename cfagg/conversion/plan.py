@@ -1,4 +1,4 @@
-"""What a conversion will write: every array of the store, its chunks, and where its values come from."""
+"""The plan of a conversion: every array of the store, its chunks, and the source of its values."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ class Array:
     path: str  # within the store, without a leading slash
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # that is written; `object` for strings
-    attributes: Mapping[str, Any]  # as JSON holds them, without the fill value
+    dtype: np.dtype[Any]  # as written; `object` for strings
+    attributes: Mapping[str, Any]  # as JSON values, without the fill value
     fill: Any  # declared, in `dtype`
     grid: Grid
-    rectilinear: bool  # chunks are of unequal sizes
-    cells: tuple[npt.NDArray[np.int64], ...]  # per dimension, the edges of what the source stores as one block
+    rectilinear: bool  # whether chunks have unequal sizes
+    cells: tuple[npt.NDArray[np.int64], ...]  # per dimension, the edges of the blocks in which the source stores values
     reader: Reader
-    stored: np.dtype[Any]  # type that `reader` gives
-    unpack: packing.Unpack | packing.Unwritten | None = None  # how values become those that are written
-    inner: tuple[int, ...] | None = None  # lengths of the chunks in shards, where `grid` is that of shards
-    whole_cells: bool = True  # a cell of the source is read as a whole, however little of it is wanted
-    feeds: str | None = None  # path of the array on the way to which this one is
-    stored_as: StoredAs | None = None  # how its objects are stored in an array that is there
-    unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
-    absent: npt.NDArray[np.bool_] | None = None  # which chunks are not written at all, by their numbers in C order
+    stored: np.dtype[Any]  # type returned by `reader`
+    unpack: packing.Unpack | packing.Unwritten | None = None  # converts read values to written ones
+    inner: tuple[int, ...] | None = None  # lengths of the chunks within shards, if `grid` is that of shards
+    whole_cells: bool = True  # whether a cell of the source is always read as a whole
+    feeds: str | None = None  # path of the array for which this one is intermediate
+    stored_as: StoredAs | None = None  # how its objects are stored in an existing array
+    unstored: Any = None  # what a Zarr source returns for chunks that are not stored, if it declares no fill value
+    absent: npt.NDArray[np.bool_] | None = None  # chunks that are not written at all, by number in C order
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """Lengths of a stored object of a regular grid: a chunk, or a shard."""
+        """Shape of a stored object of a regular grid: a chunk, or a shard."""
         return tuple(a.chunk for a in self.grid.axes)  # type: ignore[union-attr]
 
     @property
     def padding(self) -> Any:
-        """Value of elements that lie beyond the array in its last chunks."""
+        """Value of elements beyond the array in its last chunks."""
         if self.fill is not None:
             return self.fill
         if self.unstored is not None:
@@ -75,21 +75,21 @@ class Array:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def key(self, index: tuple[int, ...], zarr_format: int) -> str:
-        """Return the place of a chunk within the store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2."""
+        """Return the key of a chunk within the store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2."""
         return chunk_key(self.path, index, zarr_format)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that is written."""
+    """Everything to be written."""
 
     groups: dict[str, dict[str, Any]]  # attributes by path within the store; the root is ""
     arrays: tuple[Array, ...]
-    notes: tuple[str, ...]  # what a user should know
+    notes: tuple[str, ...]  # information for users
     losses: tuple[Loss, ...] = ()  # what is left out
 
     def report(self, target: str, stored: int, chunks: int, *, resumed: int, verified: bool) -> Report:
-        """Return what was done, when it is done: so many bytes are stored in so many chunks."""
+        """Return the report of a finished conversion, with the bytes stored and the number of chunks."""
         arrays = self.arrays
         return Report(
             target=target,
@@ -106,14 +106,14 @@ class Plan:
 
 
 def dialects_of(arrays: Sequence[Array]) -> tuple[str, ...]:
-    """Return the conventions of the aggregations that arrays are read from."""
-    # Only readers of aggregations have one; their class is imported where the source has some.
+    """Return the conventions of the aggregations from which arrays are read."""
+    # Only readers of aggregations have one; their class is only imported if the source has some.
     read = [getattr(a.reader, "aggregation", None) for a in arrays]
     return tuple(sorted({r.dialect for r in read if r is not None} - {""}))
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
-    """Return the plan of a conversion; headers of partitions are read where packing must be decided."""
+    """Return the plan of a conversion; headers of partitions are read if packing must be decided."""
     chosen = select(source.root, options.variables, source.path)
     losses = unreadable(source, chosen, options)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
@@ -145,7 +145,7 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
 
 
 def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
-    """Return the aggregations among those chosen that cannot be read; raise where a loss is not accepted."""
+    """Return the unreadable aggregations among those chosen; raise if their loss is not accepted."""
     found = [e for g in source.root.walk() for e in g.unreadable.values() if chosen.issuperset(e.variables)]
     if options.on_loss == "error":
         refuse_unreadable(
@@ -157,7 +157,7 @@ def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:
-    """Yield what other libraries will not read of the store."""
+    """Yield notes on what other libraries cannot read in the store."""
     characters = ", ".join(a.path for a in arrays if a.dtype.kind == "S")
     strings = ", ".join(a.path for a in arrays if a.dtype.kind == "O")
     scalars = ", ".join(a.path for a in arrays if not a.shape)
@@ -191,7 +191,7 @@ def _array(
     workers: int,
     notes: list[str],
 ) -> Array:
-    """Return what becomes of one variable."""
+    """Return the array of the store for one variable."""
     made = values_of(source, group, variable, access, options, workers, notes)
     path, dtype, reader, storage, where = made.path, made.dtype, made.reader, made.storage, made.where
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
@@ -234,7 +234,7 @@ def _array(
 
 
 def _check_name(name: str, path: str) -> None:
-    """Refuse names that would lead out of the store or clash with its metadata."""
+    """Raise an error for names that would lead out of the store or clash with its metadata."""
     if name.startswith(".") or not {"/", "\\", "\0"}.isdisjoint(name) or name == "zarr.json":
         raise UnsupportedError(
             f"file {path}: the name {name!r} cannot be used within a Zarr store; name the variables to convert with "

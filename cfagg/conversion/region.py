@@ -1,9 +1,9 @@
 """Writing into a part of an existing store: whole chunks only, each replaced at once.
 
-Everything is checked before the first chunk is written: that the arrays of the source are those of the store, in type,
-dimensions and meaning, that the part is on edges of chunks, and that what lies across it is the same already.  Metadata
-are never touched, so that other parts of the store may be written at the same time.  A run that is killed leaves old
-chunks and new ones, each whole; the same call again completes it.
+Everything is checked before the first chunk is written: that the arrays of the source match those of the store in type,
+dimensions and meaning, that the part is on chunk edges, and that arrays crossing its edges already have the same
+values. Metadata are never touched, so that other parts of the store may be written at the same time. A killed run
+leaves a mixture of old and new chunks, each intact; the same call completes it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from cfagg.writing.zarr.place import Place, place_of
 
 __all__ = ["Region", "a_region", "write_region"]
 
-#: Options that say how a store is made, which is there already.
+#: Options on how a store is created, which do not apply to an existing one.
 _SENSELESS = frozenset({"zarr_format", "chunks", "shards", "codec", "level", "overwrite", "resume"})
 
-#: Seconds to wait for others who look whether the store is written to.
+#: Seconds to wait for others that check whether the store is being written to.
 _PATIENCE = 60.0
 
-#: Where workers of a cluster write chunks of a store, so that these appear whole.
+#: The folder in which cluster workers write chunks of a store, so that these appear atomically.
 _ASIDE = ".cfagg-region-"
 
 
@@ -75,7 +75,7 @@ def a_region(given: Any) -> Region:
 
 @dataclass(frozen=True, eq=False)
 class _Put:
-    """Writes objects in their places, each whole or not at all, by way of a folder where several may write the same."""
+    """Writes objects in place atomically, through a folder if several workers may write the same one."""
 
     place: Place
     aside: Path | Fenced | None = None
@@ -120,7 +120,7 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
 
 
 def _write(plan: Plan, place: Place, request: Request, region: Region) -> Report:
-    """Write chunks; the store is held where an append could rewrite them."""
+    """Write chunks; the store is locked if an append could rewrite them."""
     made = direct(plan.arrays, request.memory, request.workers)
     hold = any(_reaches_the_end(a) for a in plan.arrays)
     with (
@@ -138,9 +138,9 @@ def _write(plan: Plan, place: Place, request: Request, region: Region) -> Report
 
 @contextmanager
 def _aside(place: Place, client: Any, region: Region) -> Iterator[Path | Fenced | None]:
-    """Give a folder in the store by way of which workers of a cluster write, or a mark there; of this run only.
+    """Yield a folder in the store through which cluster workers write, or a mark in it, for this run only.
 
-    A worker that is left over from a run that has ended finds it gone.  What killed runs left is removed.
+    A worker left over from a run that has ended finds it gone. Remains of killed runs are removed.
     """
     if isinstance(place, LocalPlace):
         with _folder(place, client) as folder:
@@ -154,7 +154,7 @@ def _aside(place: Place, client: Any, region: Region) -> Iterator[Path | Fenced 
 
 @contextmanager
 def _folder(place: LocalPlace, client: Any) -> Iterator[Path | None]:
-    """Give a folder in a store of this machine."""
+    """Yield a folder in a local store."""
     if client is None:
         yield None
         return
@@ -175,9 +175,9 @@ def _folder(place: LocalPlace, client: Any) -> Iterator[Path | None]:
 
 
 def _is_sent(part: Part, array: Array) -> bool:
-    """Whether workers write a part; one that ends in a chunk that is not full is there already, or refused.
+    """Whether workers write a part; one that ends in a partial chunk must already be in the store, or is refused.
 
-    An append writes such a chunk again, which a worker that is left over could undo.
+    An append rewrites such a chunk, which a leftover worker could undo.
     """
     if not _reaches_the_end(array):
         return True
@@ -190,16 +190,16 @@ def _is_sent(part: Part, array: Array) -> bool:
 
 
 def _reaches_the_end(array: Array) -> bool:
-    """Whether the last object along a dimension is written that is not full, which an append would write again."""
+    """Whether the last object along a dimension is written and is partial, so that an append would rewrite it."""
     there: Any = array.stored_as
     pairs = zip(there.array.objects.edges, there.array.shape, array.grid.matrix_shape, there.first, strict=True)
     return any(int(e[-1]) > n and f + m == len(e) - 1 for e, n, m, f in pairs if len(e) > 1)
 
 
 def _held(place: Place, *, hold: bool) -> ExitStack:
-    """Return what holds the store while it is written to, once no append is under way or was cut short.
+    """Return the lock of the store while it is written to, after checking that no append is running or was interrupted.
 
-    Without `hold` that is looked at only now: others may write other parts at the same time.
+    Without `hold`, this is only checked now, so that others may write other parts at the same time.
     """
     end = time.monotonic() + _PATIENCE
     while True:
@@ -207,7 +207,7 @@ def _held(place: Place, *, hold: bool) -> ExitStack:
         try:
             claim = stack.enter_context(place.writer("writing into a part of it"))
         except TargetError:
-            # Others that write parts hold the store for the moment in which they look, as here.
+            # Others that write parts hold the lock briefly for the same check.
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)

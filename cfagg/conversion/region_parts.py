@@ -1,4 +1,4 @@
-"""Parts of an existing store: whether new values mean the same and fall on whole chunks."""
+"""Parts of an existing store: whether new values have the same meaning and fit whole chunks."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from cfagg.writing.zarr.place import Place
 
 __all__ = ["Part", "Region", "arrays_of", "part_of", "writable"]
 
-#: First and last-but-one place by dimension.
+#: Start and stop along each dimension.
 Region = Mapping[str, tuple[int, int | None]]
 
-#: Attributes that say what numbers mean: they have to be equal, for those of the store are what readers see.
+#: Attributes that define the meaning of numbers; they must be equal, since readers see those of the store.
 _MEANING = (
     "units", "calendar", "scale_factor", "add_offset", "missing_value", "valid_min", "valid_max", "valid_range",
     "_Unsigned", "standard_name", "flag_values", "flag_masks", "flag_meanings",
 )  # fmt: skip
 
-#: Bytes that are compared at a time.
+#: Number of bytes compared at a time.
 _AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One array of the source, and the box of an array of the store that it is."""
+    """One array of the source, and the box of an array of the store that it corresponds to."""
 
     array: Array
     there: Array
@@ -50,7 +50,7 @@ class Part:
 
     @cached_property
     def stored(self) -> ZarrArray | None:
-        """The array as its own metadata have it; `None` where these are not what is read here."""
+        """The array as described by its own metadata, or `None` if it is not read by cfagg itself."""
         found = self.there
         if isinstance(found.reader, ZarrReader):
             return found.reader.array
@@ -61,7 +61,7 @@ class Part:
             one = self.place.read(key)
             return None if one is None else one[0]
 
-        # Text is read by zarr-python, and written here.
+        # Text is read by zarr-python, but written by cfagg.
         whole = array_of(self.place.store, found.path, document, None, any_type=True)
         return replace(whole, dtype=found.dtype, fill_value=found.padding)
 
@@ -72,7 +72,7 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the store has the very values already."""
+        """Whether the store already has the same values."""
         return _equal(self.array, self.there.reader, self.box)
 
 
@@ -91,7 +91,7 @@ def arrays_of(place: Place, request: Request) -> dict[str, Array]:
 
 
 def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Place) -> Part:
-    """Return which part of the store an array is; refuse one that is another kind of array."""
+    """Return the part of the store that an array corresponds to; raise an error if it is another kind of array."""
     where, store = f"variable {array.path!r}", place.store
     found = arrays.get(array.path)
     if found is None:
@@ -127,7 +127,7 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
-    """Whether two values of an attribute are equal, as numbers where they are numbers."""
+    """Whether two attribute values are equal, compared as numbers if they are numbers."""
     if ours is None or theirs is None:
         return ours is theirs
     try:
@@ -138,27 +138,27 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 
 
 def _told(value: Any) -> str:
-    """Return a value of an attribute as messages show it."""
+    """Return an attribute value as shown in messages."""
     return (
         "not given" if value is None else repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     )
 
 
 def _marked(fill: Any) -> Any:
-    """Return a fill value that says more than that NaN is missing, which it is anyway."""
+    """Return a fill value, or none if it only marks NaN as missing, which is implied."""
     return None if isinstance(fill, float | np.floating) and np.isnan(fill) else fill
 
 
 def writable(part: Part, region: Region) -> Array | None:
-    """Return what is written of a part: `None` where the store has the very values already.
+    """Return the array to write for a part, or `None` if the store already has the same values.
 
-    That is looked at where the part crosses chunks, and of arrays that the region does not touch, as some coordinates.
+    This is checked if the part crosses chunks, and for arrays outside the region, such as some coordinates.
     """
     array, found, stored, store = part.array, part.there, part.stored, part.place.store
     crossing = next((d for d, why in enumerate(_crossings(part)) if why), None)
     touched = not set(region).isdisjoint(array.dims)
     if crossing is None and touched and stored is not None:
-        encoder(stored)  # refused at once where chunks cannot be encoded
+        encoder(stored)  # raises immediately if chunks cannot be encoded
         return _region_of(array, stored, part.box)
     if part.is_there:
         return None
@@ -190,7 +190,7 @@ def _crossings(part: Part) -> Iterator[bool]:
 
 
 def _equal(array: Array, there: Reader, box: Sequence[slice]) -> bool:
-    """Whether an array has the values that are stored in a box."""
+    """Whether the values of an array are equal to those stored in a box."""
     if 0 in array.shape:
         return True
     slabs = cut([array], _AT_ONCE, 1)[0][0]
@@ -209,7 +209,7 @@ def _equal(array: Array, there: Reader, box: Sequence[slice]) -> bool:
 
 
 def _values(array: Array, extent: tuple[slice, ...]) -> Any:
-    """Return values of an array as they are written."""
+    """Return values of an array in the form in which they are written."""
     stored = array.reader.read(extent)
     if array.unpack is None:
         return stored
@@ -219,7 +219,7 @@ def _values(array: Array, extent: tuple[slice, ...]) -> Any:
 
 
 def _region_of(array: Array, there: ZarrArray, box: Sequence[slice]) -> Array:
-    """Return an array whose chunks are those of a box of another one."""
+    """Return an array whose chunks are those of a box of another array."""
     axes: list[Any] = []
     first, regular = [], True
     for axis, edges, at, n in zip(there.objects.axes, there.objects.edges, box, there.shape, strict=True):

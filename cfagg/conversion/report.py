@@ -1,4 +1,4 @@
-"""What a conversion did, and what it lost."""
+"""The result of a conversion, and its losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["IcechunkReport", "NetcdfReport", "Report"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report(WrittenReport):
-    """What a conversion did.
+    """The result of a conversion.
 
     Parameters
     ----------
@@ -21,17 +21,17 @@ class Report(WrittenReport):
     variables : tuple of str
         Paths of its arrays.
     bytes : int
-        Bytes of all values, before compression.
+        Size in bytes of all values, before compression.
     stored : int
-        Bytes of all chunks, as stored.
+        Size in bytes of all chunks, as stored.
     chunks : int
-        Number of chunks that are stored, which are those that hold something else than the fill value.
+        Number of stored chunks, which are those with values other than the fill value.
     resumed : int
-        How many of them an earlier, unfinished run had written.
+        Number of these that an earlier, unfinished run had written.
     verified : bool
         Whether all were read back and compared.
     notes : tuple of str
-        What a user should know about the store.
+        Information that users of the store should know.
     losses : tuple of Loss
         What the source has and the store does not, each with ``variable``, ``partition``, ``what``, ``found``,
         ``why``.
@@ -60,7 +60,7 @@ class Report(WrittenReport):
 
     @property
     def facts(self) -> tuple[tuple[str, object], ...]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         from cfagg.display.sizes import count_text, size_text
 
         return (
@@ -75,7 +75,7 @@ class Report(WrittenReport):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NetcdfReport(Report):
-    """What a conversion to netCDF-4 did: `target` is a file, and `stored` its size."""
+    """The result of a conversion to netCDF-4: `target` is a file, and `stored` its size."""
 
     title: ClassVar[str] = "Conversion to netCDF-4"
     what: ClassVar[str] = "file"
@@ -83,7 +83,7 @@ class NetcdfReport(Report):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class IcechunkReport(Report):
-    """What a conversion to Icechunk did: `target` is the directory of a repository."""
+    """The result of a conversion to Icechunk: `target` is the directory of a repository."""
 
     title: ClassVar[str] = "Conversion to Icechunk"
     what: ClassVar[str] = "repository"

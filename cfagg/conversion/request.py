@@ -17,17 +17,17 @@ from cfagg.storage.access import Access
 
 __all__ = ["BEGINS_ANEW", "Request", "refuse_options"]
 
-#: Told where a run was to be gone on with, and leaves nothing to go on with.
+#: The note given if an interrupted run was to be resumed but has left nothing to resume.
 BEGINS_ANEW = "written from the beginning: an interrupted run leaves nothing, in this format"
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is converted, into what and how; `given` are the names of options that differ from their defaults."""
+    """A conversion to perform; `given` are the names of options that differ from their defaults."""
 
     source: str  # a path, or a `Url` with its options
     target: str | os.PathLike[str]
-    options: Options  # what decides what is written
+    options: Options  # the options that determine what is written
     given: tuple[str, ...]
     allow: tuple[str, ...]
     workers: int
@@ -39,22 +39,22 @@ class Request:
     target_options: Mapping[str, Any] | None = None
     dry_run: bool = False
     client: Any = None  # of a Dask cluster, whose workers read and write; `workers` are then threads of one of them
-    threads: int = 1  # of this process, for what is done here
+    threads: int = 1  # of this process, for work done here
 
     def refuse(self, names: frozenset[str], why: str) -> None:
-        """Refuse options that were given and make no sense for this kind of target."""
+        """Raise an error if options were given that do not apply to this kind of target."""
         refuse_options([name for name in self.given if name in names], why)
 
     def open(self) -> tuple[Source, Access]:
-        """Open the source; a directory that is not a store is refused as that."""
+        """Open the source; raise an error for a directory that is not a store."""
         opened = open_any(self.source, self.allow, substitutions=self.options.substitutions)
         return opened, Access(self.source, self.allow)
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Source, Access]]:
-        """Open the source, and close all files in the end.
+        """Open the source, and close all files at the end.
 
-        Who converts may want to change the source next, which the libraries refuse while it is open.
+        Callers may want to change the source next, which the libraries refuse while it is open.
         """
         try:
             yield self.open()
@@ -63,7 +63,7 @@ class Request:
 
 
 def refuse_options(given: list[str], why: str) -> None:
-    """Refuse given options that do not apply."""
+    """Raise an error for given options that do not apply."""
     if given:
         found = ", ".join(f"{name}=" for name in given)
         raise OptionError(f"{why}: leave out {found}")

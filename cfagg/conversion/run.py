@@ -1,7 +1,7 @@
-"""Writing the chunks: slabs are read, conformed, encoded and written by a few threads, each a whole slab at a time.
+"""Writing the chunks: a few threads read, conform, encode and write slabs, each a whole slab at a time.
 
 While one thread waits for the disk or the library, the others compute; all heavy steps run outside Python's lock.
-Memory is bounded by construction: as many slabs are in flight as there are threads, and a slab is cut to its share.
+Memory is bounded by construction: there is one slab in memory per thread, and slabs are limited to their share.
 On a Dask cluster the threads are those of its workers.
 """
 
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 def run(job: Job, journal: Journal, workers: int, progress: Progress | None, client: Any = None) -> None:
     """Write every chunk that the journal does not have yet, by threads or by the workers of a Dask cluster.
 
-    The first error of any thread is raised; the others stop after the chunk they are at.
+    The first error of any thread is raised; the other threads stop after their current chunk.
     """
     for array, done in zip(job.arrays, journal.done, strict=True):
         if array.absent is not None:
@@ -50,7 +50,7 @@ def run(job: Job, journal: Journal, workers: int, progress: Progress | None, cli
 
 
 def _results(job: Job, todo: Iterator[Task], workers: int, client: Any) -> Any:
-    """Return an iterator of tasks and what was written by them, as they are done."""
+    """Return an iterator of tasks and what they wrote, as they complete."""
     if client is not None:
         return run_workers(job, todo, client)
     stop = threading.Event()
@@ -63,7 +63,7 @@ def _results(job: Job, todo: Iterator[Task], workers: int, client: Any) -> Any:
 
 
 def _steps(job: Job) -> Iterator[list[int]]:
-    """Yield the numbers of the arrays that are written at a time: what others are read from is complete before."""
+    """Yield the numbers of the arrays that are written together, so that arrays read by others are completed first."""
     for level in range(3):
         numbers = [i for i, a in enumerate(job.arrays) if _level(a) == level]
         if numbers:
@@ -71,12 +71,12 @@ def _steps(job: Job) -> Iterator[list[int]]:
 
 
 def _level(array: Array) -> int:
-    """Return when an array is written: on the way, on the way from there, or in its place."""
+    """Return the stage of an array: first intermediate, second intermediate, or final."""
     return 2 if array.feeds is None else int(isinstance(array.reader, ScratchReader))
 
 
 def _tasks(job: Job, journal: Journal, numbers: Sequence[int]) -> Iterator[Task]:
-    """Yield the slabs in which a chunk is still to be written."""
+    """Yield the slabs that contain chunks still to be written."""
     complete = {a.path for a, done in zip(job.arrays, journal.done, strict=True) if done.written.all()}
     for i in numbers:
         slabs, done = job.slabs[i], journal.done[i]

@@ -1,9 +1,9 @@
-"""How the work is cut: slabs that fit in memory, by way of other chunks where much would be read twice.
+"""Division of the work: slabs that fit in memory, with intermediate chunks if much would be read repeatedly.
 
-Chunks that are long where those of the source are short, as series of a store of maps are, need much of the source for
-few values.  Where the source would be decoded many times for them, values go by way of chunks of a shape between both,
-which are written as they are in memory, and removed in the end: each value is then read and written once more, however
-large the array is.
+Target chunks that are long where those of the source are short, such as time series of a store of maps, need much of
+the source for few values. If the source would be decoded many times for them, values are written to intermediate chunks
+of a shape between both, uncompressed, which are removed at the end: each value is then read and written once more,
+however large the array is.
 """
 
 from __future__ import annotations
@@ -30,53 +30,53 @@ from cfagg.storage.urls import Url
 
 __all__ = ["Schedule", "Ways", "cut", "direct", "schedule"]
 
-#: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
+#: A slab, its decoded source, and the encoded chunk are in memory together; at most this many times the slab.
 _COPIES = 2.5
 
-#: With shards of a store that is there, whose encoded chunks are collected before they are joined.
+#: For shards of an existing store, whose encoded chunks are collected before they are joined.
 _COPIES_JOINED = 3.5
 
-#: A chunk that is read or written is in memory so many times at most: in its order, in another, as it is stored.
+#: Maximum number of copies in memory of a chunk being read or written: in its order, reordered, and as stored.
 _PIECES = 3
 
-#: Times that the source may be decoded before another way is looked for, which costs writing and reading values once.
+#: How often the source may be decoded before intermediate chunks, which cost one more write and read, are considered.
 _MOST_READS = 4.0
 
-#: Bytes of a chunk on the way that is worth a file.
+#: Smallest size in bytes of an intermediate chunk that justifies a file.
 _LEAST = 1 << 14
 
-#: By path of an array: shapes of the chunks by way of which it is written, the first nearest to the source.
+#: For each array by path, the shapes of its intermediate chunks, the first nearest to the source.
 Ways = Mapping[str, Sequence[Sequence[int]]]
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """All arrays in the order in which they are written, those on the way first, and their slabs."""
+    """All arrays in the order in which they are written, intermediate ones first, and their slabs."""
 
     arrays: tuple[Array, ...]
     slabs: tuple[Slabs, ...]
-    threads: int  # that fit in memory
-    memory: int  # bytes of values in memory at most, with these threads
+    threads: int  # number that fits in memory
+    memory: int  # maximum bytes of values in memory with these threads
     ways: Ways
 
     @property
     def read(self) -> int:
-        """Bytes of values that are read from the source, those counted again that are read again."""
+        """Bytes of values read from the source, counted as often as they are read."""
         pairs = zip(self.arrays, self.slabs, strict=True)
         return sum(round(_reads(a, s) * _read_bytes(a)) for a, s in pairs if not isinstance(a.reader, ScratchReader))
 
     @property
     def scratch(self) -> int:
-        """Bytes of values that are written on the way."""
+        """Bytes of values written to intermediate chunks."""
         return sum(a.nbytes for a in self.arrays if a.feeds is not None)
 
 
 def schedule(
     arrays: Sequence[Array], memory: int, workers: int, place: Any, zarr_format: int, ways: Ways | None = None
 ) -> Schedule:
-    """Return how arrays are written with so much memory; `ways` are those of a run that is gone on with.
+    """Return the schedule for writing arrays within a memory limit; `ways` are those of a run that is resumed.
 
-    `place` is where chunks are put, which reads those on the way.
+    `place` is where chunks are written, and intermediate ones are read.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def schedule(
         If a chunk does not fit in memory.
     """
     found: dict[str, Sequence[Sequence[int]]] = {}
-    steps: list[list[Array]] = [[], []]  # on the way; the k-th step of each
+    steps: list[list[Array]] = [[], []]  # intermediate steps; the k-th step of each array
     last = []
     for number, wanted in enumerate(arrays):
         array = wanted
@@ -101,18 +101,18 @@ def schedule(
 
 
 def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int]:
-    """Return the slabs of every array, and the number of threads that fit in memory with them."""
+    """Return the slabs of every array, and the number of threads for which they fit in memory."""
     return _cut(arrays, memory, workers)[:2]
 
 
 def direct(arrays: Sequence[Array], memory: int, workers: int) -> Schedule:
-    """Return how arrays are written that take no other way than the direct one, to whatever target."""
+    """Return the schedule for writing arrays without intermediate chunks, to any target."""
     slabs, threads, largest = _cut(arrays, memory, workers)
     return Schedule(tuple(arrays), tuple(slabs), threads, threads * largest, {})
 
 
 def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int, int]:
-    """Return slabs, threads, and the bytes that one of them takes at most."""
+    """Return slabs, the number of threads, and the maximum bytes of one thread."""
     slabs, largest = [], 0
     for a in arrays:
         made = choose_slabs(a.grid, a.cells, _itemsize(a), _budget(a, memory, workers))
@@ -133,34 +133,34 @@ def _copies(array: Array) -> float:
 
 
 def _itemsize(array: Array) -> int:
-    """Return the bytes of an element while it is converted."""
+    """Return the size in bytes of an element while it is converted."""
     return 64 if array.dtype.kind == "O" else array.dtype.itemsize + (array.stored.itemsize if array.unpack else 0)
 
 
 def _budget(array: Array, memory: int, workers: int) -> int:
-    """Return the bytes of a slab."""
+    """Return the size in bytes of a slab."""
     least, beside = _least(array, memory, workers), _beside(array)
     return least if beside is None else max(least, memory // workers - beside)
 
 
 def _least(array: Array, memory: int, workers: int) -> int:
-    """Return the bytes of a slab of which copies are in memory."""
+    """Return the size in bytes of a slab that is copied in memory."""
     return int(memory / _copies(array) / workers)
 
 
 def _needed(array: Array, slab: int) -> int:
-    """Return the bytes that a slab takes with all that is in memory beside it."""
+    """Return the bytes needed for a slab and everything that is in memory beside it."""
     most, beside = int(slab * _copies(array)), _beside(array)
     return most if beside is None else min(most, slab + beside)
 
 
 def _beside(array: Array) -> int | None:
-    """Return the bytes beside a slab that is read chunk by chunk straight into its place, `None` of others."""
+    """Return the bytes needed beside a slab if chunks are read directly into it, or `None` if they are not."""
     reader = array.reader
     plain = type(reader) is ZarrReader and reader.array.shards is None and not isinstance(reader.array.store, Url)
     if not (plain or isinstance(reader, ScratchReader)) or array.unpack is not None or array.stored_as is not None:
         return None
-    if array.dtype.kind not in "iuf" or array.dtype == np.float16:  # others may get another type, in another slab
+    if array.dtype.kind not in "iuf" or array.dtype == np.float16:  # others may need a second slab of another type
         return None
     pieces = (math.prod(int(np.diff(e).max(initial=1)) for e in of) for of in (array.cells, array.grid.edges))
     return BATCH_BYTES + _PIECES * sum(pieces) * array.dtype.itemsize
@@ -176,7 +176,7 @@ def _reads(array: Array, slabs: Slabs) -> float:
 
 
 def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
-    """Return the array on the way, of what an array reads, in chunks of a shape."""
+    """Return the intermediate array of what an array reads, with chunks of a given shape."""
     grid = Grid.regular(array.shape, shape)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
@@ -190,12 +190,12 @@ def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
 
 
 def _reading(array: Array, reader: ScratchReader) -> Array:
-    """Return an array that is read from the way."""
+    """Return an array that is read from intermediate chunks."""
     return replace(array, reader=reader, cells=reader.grid.edges, whole_cells=True)
 
 
 def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
-    """Return the shapes of chunks by way of which an array is written: none, one or two."""
+    """Return the shapes of intermediate chunks of an array: none, one or two."""
     if not array.whole_cells or array.dtype.kind == "O" or not array.shape or 0 in array.shape:
         return []
     itemsize, budget = _itemsize(array), _budget(array, memory, workers)
@@ -205,7 +205,7 @@ def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
         return reads_of(choose_slabs(grid, cells, 1, room), cells)
 
     best, ways = reads(array.cells, array.grid, budget // itemsize), list[tuple[int, ...]]()
-    # What is on the way is written whole, also where next to nothing of the target is.
+    # Intermediate arrays are written completely, even if hardly any of the target is.
     if best * counted(array)[0] <= _MOST_READS * array.grid.size:
         return ways
     source = [int(np.diff(c).max(initial=1)) for c in array.cells]
@@ -215,7 +215,7 @@ def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
         room = budget // itemsize
         while True:
             shapes = [_between(array.shape, a, b, room) for a, b in pairwise(sides)]
-            # The larger these chunks, the less room there is for slabs beside them.
+            # The larger these chunks, the less memory remains for slabs.
             pieces = sorted(map(math.prod, [source, target, *shapes]))
             left = max(least, (memory // workers - BATCH_BYTES) // itemsize - _PIECES * sum(pieces[-2:]))
             if left >= room:
@@ -227,7 +227,7 @@ def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
         for grid in (*(Grid.regular(array.shape, s) for s in shapes), array.grid):
             cost += reads(cells, grid, room)
             cells = grid.edges
-        # What is on the way is also written.
+        # Intermediate chunks are also written.
         cost += len(shapes)
         if cost < best:
             best, ways = cost, shapes
@@ -235,13 +235,13 @@ def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
 
 
 def _between(shape: Sequence[int], source: Sequence[int], target: Sequence[int], room: int) -> tuple[int, ...]:
-    """Return the shape of chunks between both: in each dimension the smaller of what either side holds at a time."""
+    """Return a chunk shape between both: in each dimension the smaller of what the two sides hold at a time."""
     read, write = _grown(source, target, shape, room), _grown(target, source, shape, room)
     return tuple(min(r, w, n) for r, w, n in zip(read, write, shape, strict=True))
 
 
 def _grown(chunk: Sequence[int], other: Sequence[int], shape: Sequence[int], room: int) -> list[int]:
-    """Return a chunk grown by whole multiples, in the dimensions where the other is longer, until it fills the room.
+    """Return a chunk grown by whole multiples, in the dimensions where the other is longer, until it fills `room`.
 
     >>> _grown([1, 1000], [1000, 1], [1000, 1000], 50_000)
     [50, 1000]

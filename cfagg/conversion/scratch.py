@@ -1,4 +1,4 @@
-"""Intermediate chunks: written as they are in memory, and verified when read."""
+"""Intermediate chunks: written uncompressed, and verified when read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDER", "ScratchReader"]
 
-#: Where these chunks are, within the store that is being built.
+#: The folder of these chunks, within the store that is being built.
 FOLDER = ".cfagg-scratch"
 
 
 class ScratchReader(Reader):
-    """An array on the way; a chunk that is not there, or not whole, is an error and never fill values."""
+    """An intermediate array; a missing or incomplete chunk is an error, not fill values."""
 
     def __init__(self, array: Array, where: Any, zarr_format: int) -> None:
         self.dims, self.shape, self.dtype, self.attributes = array.dims, array.shape, array.dtype, {}
@@ -40,13 +40,13 @@ class ScratchReader(Reader):
         return (partial(self._read, made, k, out) for k in range(len(made)))
 
     def _read(self, made: Plan, k: int, out: npt.NDArray[Any]) -> None:
-        """Read what cell `k` of a plan takes of one chunk."""
+        """Read the part of one chunk that cell `k` of a plan needs."""
         index = made.index(k)
         block = self._chunk(index)[tuple(made.source(k))]
         place(out, made.target(k), partial(copy, block))
 
     def _chunk(self, index: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return a whole chunk, that beyond the array included."""
+        """Return a whole chunk, including elements beyond the array."""
         shape = self._lengths
         data = self._where.read(chunk_key(self.path, index, self._format))
         stored = self.dtype.newbyteorder("<")

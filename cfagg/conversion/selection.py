@@ -1,4 +1,4 @@
-"""Which variables are converted: those named, and what is needed to make sense of them."""
+"""Selecting the variables to convert: those named, and those needed to interpret them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["select"]
 
 
 def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
-    """Return the paths of the variables to convert, aggregations that cannot be read among them.
+    """Return the paths of the variables to convert, including aggregations that cannot be read.
 
-    Coordinates, bounds and whatever the attributes of a wanted variable refer to come with it; None is all.
+    Coordinates, bounds and all variables named in attributes of a wanted variable are included; None means all.
     """
     known = {path: (group, name) for group in root.walk() for path, name in _paths(group)}
     if wanted is None:

@@ -20,9 +20,9 @@ __all__ = ["Scratch", "read_slab"]
 
 @dataclass(eq=False)
 class Scratch(threading.local):
-    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab.
+    """Memory that one thread reuses, so that the system need not allocate it again for each slab.
 
-    It lies as files want it that are written past the page cache.
+    It is aligned as needed for writing files that bypass the page cache.
     """
 
     held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
@@ -39,14 +39,14 @@ class Scratch(threading.local):
 
 
 def _aligned(count: int) -> npt.NDArray[np.uint8]:
-    """Return memory that begins where devices want it; NumPy asks for large pages, unlike a map of its own."""
+    """Return memory aligned as devices need it; NumPy requests huge pages, unlike a memory map of our own."""
     whole = np.empty(count + ALIGNMENT, np.uint8)
     start = -whole.ctypes.data % ALIGNMENT
     return whole[start : start + count]
 
 
 def read_slab(array: Array, extent: tuple[slice, ...], scratch: Scratch) -> npt.NDArray[Any]:
-    """Return a box of an array as it is written, in memory that the next call uses again."""
+    """Return a box of an array in the form in which it is written, in memory that the next call reuses."""
     shape = tuple(e.stop - e.start for e in extent)
     stored = scratch.array("stored", shape, array.stored)
     array.reader.read(extent, stored)

@@ -1,4 +1,4 @@
-"""Writing one slab: it is read, conformed and cut into chunks, which are encoded and written."""
+"""Writing one slab: it is read, conformed and divided into chunks, which are encoded and written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 
 __all__ = ["Job", "Put", "SlabWriter", "Task"]
 
-#: Writes a chunk under its key, and returns what its state is known by; it can be pickled where workers write.
+#: Writes a chunk under its key and returns an identifier of its state; it can be pickled if workers write.
 Put = Callable[[str, Any], int]
 
 
@@ -37,24 +37,24 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is written, where and how: all that has to be known to write a slab, in any process."""
+    """What is written, where and how: everything needed to write a slab, in any process."""
 
     arrays: Sequence[Array]
     slabs: Sequence[Slabs]
     put: Put
     codec: Codec
     zarr_format: int
-    checksums: bool = False  # of the values, where these are to be verified
+    checksums: bool = False  # of the values, if these are to be verified
 
     def nbytes(self, task: Task) -> int:
-        """Return the bytes of the values of a slab."""
+        """Return the size in bytes of the values of a slab."""
         extent = self.slabs[task.array].extent(task.slab)
         itemsize: int = self.arrays[task.array].dtype.itemsize
         return itemsize * math.prod(int(e.stop - e.start) for e in extent)
 
 
 class SlabWriter:
-    """Reads, encodes and writes one slab; any thread may use it."""
+    """Reads, encodes and writes one slab; it is thread-safe."""
 
     def __init__(self, job: Job, stop: threading.Event) -> None:
         self._job, self._stop = job, stop
@@ -62,9 +62,9 @@ class SlabWriter:
         self._scratch = Scratch()
 
     def write(self, task: Task, put: Put | None = None) -> list[Chunk]:
-        """Write the chunks of a slab, elsewhere with `put`, and return what the journal notes of them.
+        """Write the chunks of a slab, using `put` if given, and return their records for the journal.
 
-        Of one that is not stored it notes no bytes.
+        Chunks that are not stored are recorded with 0 bytes.
         """
         job = self._job
         put = put or job.put
@@ -80,7 +80,7 @@ class SlabWriter:
                     return out
                 if absent is not None and absent[index]:
                     continue
-                # The ellipsis keeps an element of a scalar array an array.
+                # The ellipsis keeps an element of a scalar array as an array.
                 place: Any = (*box, ...)
                 values = block[place]
                 key, encoded = self._object(array, index, values)
@@ -91,7 +91,7 @@ class SlabWriter:
         return out
 
     def _parts(self, chunks: tuple[range, ...], absent: npt.NDArray[np.bool_] | None) -> Iterator[tuple[range, ...]]:
-        """Yield what is read at a time of the chunks of a slab: boxes of them without many that are absent."""
+        """Yield the chunks of a slab in boxes that are read together and contain few absent chunks."""
         if absent is None:
             yield chunks
             return
@@ -99,7 +99,7 @@ class SlabWriter:
             yield tuple(r[b] for r, b in zip(chunks, box, strict=True))
 
     def _object(self, array: Array, index: tuple[int, ...], values: npt.NDArray[Any]) -> tuple[str, Any]:
-        """Return the key and the bytes of a stored object, `None` of one that holds nothing but the fill value."""
+        """Return the key and the bytes of a stored object, `None` for one that contains only the fill value."""
         there = array.stored_as
         if there is not None:
             return there.key(index), there.encoded(index, values)
@@ -109,16 +109,16 @@ class SlabWriter:
         return key, None if self._is_empty(array, values) else self._encoded(array, values)
 
     def _is_empty(self, array: Array, values: npt.NDArray[Any]) -> bool:
-        """Whether a chunk need not be stored, as readers know from the metadata what it holds."""
-        # In version 2, what is not stored of an array that declares no fill value is undefined.
+        """Whether a chunk need not be stored, since readers know its values from the metadata."""
+        # Unstored chunks of a version 2 array without a declared fill value are undefined.
         known = array.feeds is None and (array.fill is not None or self._job.zarr_format == 3)
         return known and holds_only(values, array.padding)
 
     def _shard(self, array: Array, values: npt.NDArray[Any]) -> memoryview | None:
-        """Return the bytes of one shard: its chunks that hold something, and where they are; `None` without any."""
+        """Return the bytes of one shard: its chunks that are not empty, and their index; `None` if there are none."""
         lengths: Any = array.inner
         counts = [n // c for n, c in zip(array.chunk_shape, lengths, strict=True)]
-        # What cannot be packed fits too, with what codecs put around it; pages that are not written take no memory.
+        # Large enough for incompressible values, with the overhead of codecs; pages that are not written use no memory.
         room = values.nbytes + values.nbytes // 64 + 128 * math.prod(counts)
         shard, at = self._scratch.array("shard", (room,), np.dtype(np.uint8)), 0
         places: list[tuple[int, int] | None] = []
@@ -138,7 +138,7 @@ class SlabWriter:
         return memoryview(self._added(shard, at, told))[: at + len(told)]
 
     def _added(self, shard: npt.NDArray[np.uint8], at: int, data: Any) -> npt.NDArray[np.uint8]:
-        """Return the memory of a shard, larger where that has to be, with more data in it."""
+        """Return the memory of a shard, enlarged if necessary, with more data added."""
         end = at + len(data)
         if end > len(shard):
             grown = self._scratch.array("shard", (end + end // 2,), shard.dtype)
@@ -148,7 +148,7 @@ class SlabWriter:
         return shard
 
     def _encoded(self, array: Array, values: npt.NDArray[Any], whole: tuple[int, ...] | None = None) -> memoryview:
-        """Return the bytes of one chunk, filled up where the array ends within it."""
+        """Return the bytes of one chunk, padded if the array ends within it."""
         if whole is None:
             whole = values.shape if array.rectilinear else array.chunk_shape
         if values.shape != whole:

@@ -1,7 +1,7 @@
-"""Cutting an array into slabs: boxes of whole target chunks that are read, encoded and written in one go.
+"""Dividing an array into slabs: boxes of whole target chunks that are read, encoded and written in one go.
 
-A slab ends where an edge of the target's chunks meets an edge of the source's cells, so that no source cell is decoded
-twice.  Where such a slab would not fit in memory it is cut further, along the axis where that repeats the least.
+A slab ends where an edge of the target's chunks coincides with an edge of the source's cells, so that no source cell is
+decoded twice. If such a slab would not fit in memory, it is divided further, along the axis that repeats the least.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Slabs", "choose_slabs", "reads_of"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Smaller slabs are joined up to this size, so that the overhead of one is spread.
+#: Smaller slabs are joined up to this size in bytes, to spread their overhead.
 _WORTHWHILE = 4 << 20
 
 
@@ -29,7 +29,7 @@ class Slabs:
     """Slabs of a chunk grid, numbered in C order."""
 
     grid: Grid
-    cuts: tuple[Int64, ...]  # per dimension, the number of the first chunk of every slab, and of chunks
+    cuts: tuple[Int64, ...]  # per dimension, the number of the first chunk of each slab, and the number of chunks
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ class Slabs:
         return n
 
     def holding(self, wanted: npt.NDArray[np.bool_]) -> Int64:
-        """Return the numbers of the slabs in which a chunk is wanted; these are told by their numbers in C order."""
+        """Return the numbers of the slabs that contain a wanted chunk; `wanted` is by chunk number in C order."""
         found = wanted.reshape(self.grid.matrix_shape)
         for d, c in enumerate(self.cuts):
             found = np.logical_or.reduceat(found, c[:-1], axis=d)
@@ -75,13 +75,13 @@ class Slabs:
 
     @property
     def largest(self) -> int:
-        """Number of elements of the largest slab, or of a whole chunk where that reaches further beyond the array."""
+        """Number of elements of the largest slab, or of a whole chunk if that reaches further beyond the array."""
         one = math.prod(int(np.diff(e).max(initial=0)) for e in self.grid.edges)
         return max(_largest(_within(self.grid), self.cuts), one)
 
 
 def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, budget: int) -> Slabs:
-    """Return slabs of at most `budget` bytes, or of one chunk where a chunk is larger; `source` are edges of its cells.
+    """Return slabs of at most `budget` bytes, or of one chunk if that is larger; `source` are the edges of its cells.
 
     >>> grid = Grid.regular((12, 10), (4, 10))
     >>> slabs = choose_slabs(grid, [[0, 6, 12], [0, 10]], 10**6, 10**9)
@@ -115,13 +115,13 @@ def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, bud
 
 
 def _within(grid: Grid) -> tuple[Int64, ...]:
-    """Return the edges of chunks, as far as they are within the array."""
+    """Return the edges of chunks, clipped to the array."""
     return tuple(np.minimum(e, n) for e, n in zip(grid.edges, grid.shape, strict=True))
 
 
 def _meeting(edges: Int64, cells: Int64) -> Int64:
-    """Return the chunk numbers at whose lower edges a source cell begins too, and the number of chunks."""
-    # Both ascend, and of cells there may be very many.
+    """Return the chunk numbers at whose lower edges a source cell also begins, and the number of chunks."""
+    # Both are ascending, and there may be very many cells.
     found = np.searchsorted(cells, edges[1:-1])
     inner = np.flatnonzero(cells[np.minimum(found, len(cells) - 1)] == edges[1:-1]) + 1 if len(cells) else found[:0]
     return np.concatenate([[0], inner, [len(edges) - 1]]) if len(edges) > 1 else np.zeros(1, np.int64)
@@ -134,17 +134,17 @@ def _split(cuts: Int64, most: int) -> Int64:
 
 
 def _repeats(slabs: Int64, cells: Int64) -> float:
-    """Return how often a source cell is met on average, by slabs with these edges."""
+    """Return how often a source cell is read on average, by slabs with these edges."""
     if len(cells) < 2:
         return 1.0
-    # Cells are met once, and once more for each edge of a slab that is within them.
+    # Cells are read once, and once more for each edge of a slab within them.
     inner = slabs[(slabs > cells[0]) & (slabs < cells[-1])]
     found = np.searchsorted(cells, inner)
     return 1.0 + float(np.count_nonzero(cells[found] != inner)) / (len(cells) - 1)
 
 
 def reads_of(slabs: Slabs, source: Sequence[npt.ArrayLike]) -> float:
-    """Return how often an element is read on average, where cells of the source with these edges are read whole.
+    """Return how often an element is read on average, if source cells with these edges are always read as a whole.
 
     >>> grid = Grid.regular((8, 8), (8, 1))
     >>> reads_of(choose_slabs(grid, [range(9), [0, 8]], 1, 16), [range(9), [0, 8]])  # rows, in slabs of two columns

@@ -1,4 +1,4 @@
-"""Arrays of a target other than Zarr, by way of other chunks where much would be read twice."""
+"""Arrays of a target other than Zarr, with intermediate chunks if much would be read repeatedly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Staged", "staged"]
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """Arrays as they are left to be written, in the order that was given, and who is told of progress."""
+    """The remaining arrays to write, in the given order, and the recipient of progress."""
 
     arrays: tuple[Array, ...]
     slabs: tuple[Slabs, ...]
@@ -33,10 +33,10 @@ class Staged:
 
 @contextmanager
 def staged(arrays: Sequence[Array], request: Request, folder: Path, *, shared: bool = True) -> Iterator[Staged]:
-    """Write what is needed on the way into a folder, which is removed when the block ends.
+    """Write intermediate chunks into a folder, which is removed when the block ends.
 
-    Where it is not `shared`, workers of a cluster do not see it: they take the direct way, and read what they need
-    again.
+    If the folder is not `shared`, cluster workers cannot see it, so they read the source directly, repeatedly if
+    necessary.
     """
     aside = None if request.client is None else folder / "aside"
     files = Files(folder, aside)

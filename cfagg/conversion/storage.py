@@ -1,4 +1,4 @@
-"""How the source itself is cut: its partitions, and the chunks in which files store them."""
+"""How the source itself is divided: its partitions, and the chunks in which files store them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, ...]:
-    """Return the edges, per dimension, of what the source stores as one block.
+    """Return the edges, per dimension, of the blocks in which the source stores values.
 
     >>> cell_edges(Grid([[0, 5, 12]]), (4,))[0]
     array([ 0,  4,  5,  9, 12])
@@ -36,9 +36,9 @@ def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, 
 
 
 def stored_chunks(group: str, aggregation: Aggregation, access: Access) -> tuple[int, ...] | None:
-    """Return the chunks in which an aggregation's values are stored, in its own order; None where there are none.
+    """Return the chunks in which an aggregation's values are stored, by its dimensions; None if there are none.
 
-    The first partition that is there speaks for all: the answer only decides how much is read at a time.
+    Only the first existing partition is checked, since the result only determines how much is read at a time.
     """
     partitions = aggregation.partitions
     for i in np.flatnonzero(partitions.present & (partitions.value < 0))[:3].tolist() if aggregation.dims else ():
@@ -60,6 +60,6 @@ def _located(path: str, address: str, group: str, access: Access) -> tuple[int, 
     try:
         found = locate(path, address, Context(), group, access.judge).chunks
     except (FragmentNotFoundError, FragmentReadError):
-        # Reading it raises in its turn, with the partition's place, or fills it where that was asked for.
+        # Reading it later raises an error with the partition's place, or fills it if requested.
         return None
     return None if found is None else tuple(int(n) for n in found)

@@ -1,4 +1,4 @@
-"""Objects of an existing array: their keys, and their bytes as its metadata say."""
+"""Objects of an existing array: their keys, and their bytes as specified by its metadata."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class StoredAs:
         return f"{self.array.path}/{self.array.key(self._whole(index))}".lstrip("/")
 
     def encoded(self, index: Sequence[int], values: npt.NDArray[Any]) -> bytes | None:
-        """Return the bytes of an object of the part, a chunk or a shard; `None` where it need not be stored.
+        """Return the bytes of an object of the part, a chunk or a shard; `None` if it need not be stored.
 
-        That is one which holds the fill value alone, where the store has none: what is there is always replaced.
+        That is, if it contains only the fill value and the store has no such object; existing ones are always replaced.
         """
         is_empty = self._is_fill(values)
         if is_empty and not self._is_there(index):
@@ -55,8 +55,8 @@ class StoredAs:
         return shard_bytes(array, parts)
 
     def _is_fill(self, values: npt.NDArray[Any]) -> bool:
-        """Whether readers know from the metadata what elements are that are not stored."""
-        # In version 2, what is not stored of an array that declares no fill value is undefined.
+        """Whether readers know from the metadata which values unstored elements have."""
+        # Unstored chunks of a version 2 array without a declared fill value are undefined.
         known = self.array.zarr_format == 3 or self.array.document.get("fill_value") is not None
         return known and values.dtype.kind != "O" and holds_only(values, self.array.fill_value)
 
@@ -71,6 +71,6 @@ class StoredAs:
         return tuple(i + f for i, f in zip(index, self.first, strict=True))
 
     def _counts(self, index: Sequence[int], lengths: Sequence[int]) -> list[int]:
-        """Return how many chunks a shard has along each dimension, those beyond the array included."""
+        """Return the number of chunks of a shard along each dimension, including those beyond the array."""
         whole = self.array.objects.whole(self._whole(index))
         return [length // n for length, n in zip(whole, lengths, strict=True)]

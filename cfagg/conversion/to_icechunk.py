@@ -1,7 +1,7 @@
 """Converting to Icechunk: all values of the source in one commit, of a new repository or an existing branch.
 
-Until the commit nothing is seen of it: a run that is killed leaves the branch as it was.  A new repository is built
-beside its place and renamed; in an object store it is empty until its one commit, and whoever comes next takes it.
+Nothing is visible before the commit: a killed run leaves the branch as it was. A new repository is built beside its
+final path and renamed; in an object store it is empty until its one commit, and the next run may use it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from cfagg.writing.zarr.repository import Place
 
 __all__ = ["SessionPut", "write_icechunk"]
 
-#: Options that say nothing to a repository, whose one commit is made at once or not at all.
+#: Options that do not apply to a repository, whose single commit is atomic.
 _SENSELESS = frozenset({"zarr_format", "region"})
 
 
 def write_icechunk(request: Request) -> IcechunkReport | DryRun:
-    """Write what `request.open()` gives to `request.target`."""
+    """Write the source of a request to its target."""
     require("Icechunk repositories", "icechunk")
     name = a_place(
         request.target,
@@ -76,7 +76,7 @@ def write_icechunk(request: Request) -> IcechunkReport | DryRun:
 
 
 def _written(plan: Plan, place: Place, request: Request, *, exists: bool) -> tuple[int, int]:
-    """Write the repository, or a commit of one; return the bytes of all chunks, and their number."""
+    """Write the repository, or a commit to one; return the bytes of all chunks, and their number."""
     if isinstance(place.where, Url):
         with tempfile.TemporaryDirectory(prefix="cfagg-") as made:
             return _commit(plan, place, request, Path(made), new=not exists)
@@ -88,7 +88,7 @@ def _written(plan: Plan, place: Place, request: Request, *, exists: bool) -> tup
 
 
 def _check(place: Place, request: Request) -> bool:
-    """Refuse what cannot or must not be written; return whether there is a repository already."""
+    """Raise an error if the target cannot or must not be written; return whether there already is a repository."""
     if isinstance(place.where, Url):
         if isinstance(request.source, Url) and request.source.rstrip("/") == place.where.rstrip("/"):
             raise TargetError(f"{place} is the source; choose another target")
@@ -98,7 +98,7 @@ def _check(place: Place, request: Request) -> bool:
 
 
 def _check_directory(place: Place, request: Request) -> None:
-    """Refuse a directory that cannot or must not be written."""
+    """Raise an error if a directory cannot or must not be written."""
     path = Path(str(place))
     if not path.parent.is_dir():
         raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
@@ -114,7 +114,7 @@ def _check_directory(place: Place, request: Request) -> None:
 
 
 def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
-    """Return a plan without attributes that are not JSON proper, which Icechunk does not take, and their losses."""
+    """Return a plan without attributes that are not strict JSON, which Icechunk does not accept, and their losses."""
     why = "Icechunk needs strict JSON, which has neither NaN nor infinities"
     losses: list[Loss] = []
 
@@ -136,7 +136,7 @@ def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
 
 
 def _beside(plan: Plan, path: Path, request: Request) -> tuple[int, int]:
-    """Build a new repository beside its place, and rename it."""
+    """Build a new repository beside its final path, and rename it."""
     folder = NewFolder(path)
     done = False
     try:
@@ -153,7 +153,7 @@ def _beside(plan: Plan, path: Path, request: Request) -> tuple[int, int]:
 
 @contextmanager
 def _room(path: Path) -> Iterator[Path]:
-    """Give a directory for what is written on the way to a repository that is there: beside it where that can be."""
+    """Yield a directory for intermediate data of an existing repository, beside it if possible."""
     try:
         folder = NewFolder(path)
     except OSError:
@@ -185,7 +185,7 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
             if request.verify:
                 _verify(made, journal, session.store, place)
             stored = sizes_of(journal.done)
-    # Chunks are on disk before anything refers to them.
+    # Chunks must be on disk before anything refers to them.
     place.sync()
     session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119
     place.sync()
@@ -193,7 +193,7 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
 
 
 def _verify(made: Staged, journal: Journal, store: Any, place: Place) -> None:
-    """Read everything back before it is committed."""
+    """Read everything back before the commit."""
     try:
         verify(made.arrays, made.slabs, journal, store, made.threads)
     except TargetError as error:
@@ -201,16 +201,16 @@ def _verify(made: Staged, journal: Journal, store: Any, place: Place) -> None:
 
 
 def _described(documents: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the documents of a store, parents first, without consolidated metadata, which a repository has itself."""
+    """Return the documents of a store, parents first, without consolidated metadata, which repositories do without."""
     root = {k: v for k, v in json.loads(documents["zarr.json"]).items() if k != "consolidated_metadata"}
     return {"zarr.json": document_bytes(root), **{k: v for k, v in documents.items() if k != "zarr.json"}}
 
 
 class SessionPut:
-    """Writes objects into a session, from any thread; nothing is seen of them before the session is committed.
+    """Writes objects into a session, from any thread; they are invisible until the session is committed.
 
-    Workers of a cluster write into forks of it, one for each task, which come back with what was written and are
-    merged: a task that is done twice changes nothing twice.
+    Cluster workers write into forks of it, one per task, which are returned with what was written and merged: a task
+    that is run twice has no effect twice.
     """
 
     def __init__(self, session: Any) -> None:
@@ -222,18 +222,18 @@ class SessionPut:
         return crc32(data)
 
     def clear(self) -> None:
-        """Remove everything that the session holds."""
+        """Remove everything in the session."""
         clear_sync(self._session.store)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a worker gets: a fork of the session as it is now."""
+        """Return the state for a worker: a fork of the current session."""
         return {"_session": self._session.fork() if self._forks else self._session, "_forks": False}
 
     def forked(self) -> SessionPut:
-        """Return what writes one task, in a worker."""
+        """Return the writer of one task, in a worker."""
         made: SessionPut = pickle.loads(pickle.dumps(self))  # noqa: S301 - what was pickled in this line
         return made
 
     def merge(self, other: SessionPut) -> None:
-        """Take over what a task has written."""
+        """Merge what a task has written."""
         self._session.merge(other._session)

@@ -1,4 +1,4 @@
-"""Converting to netCDF-4: one file, written aside and renamed, or put into an object store as a whole."""
+"""Converting to netCDF-4: one file, written aside and renamed, or uploaded to an object store as a whole."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cfagg.writing.aggregation_file import written
 
 __all__ = ["write_netcdf"]
 
-#: Options that say nothing to a single file.
+#: Options that do not apply to a single file.
 _SENSELESS = frozenset({"zarr_format", "shards", "region"})
 
 
 def _check(path: Path, request: Request) -> None:
-    """Refuse a file that cannot or must not be written."""
+    """Raise an error if a file cannot or must not be written."""
     check_file(path)
     if not isinstance(request.source, Url):
         source = Path(os.path.realpath(request.source))
@@ -36,7 +36,7 @@ def _check(path: Path, request: Request) -> None:
 
 
 def write_netcdf(request: Request) -> NetcdfReport | DryRun:
-    """Write what `request.open()` gives to `request.target`."""
+    """Write the source of a request to its target."""
     request.refuse(_SENSELESS, f"{os.fspath(request.target)} is one netCDF file, which is written as a whole")
     if request.client is not None:
         raise OptionError(

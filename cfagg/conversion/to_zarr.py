@@ -1,4 +1,4 @@
-"""Converting to Zarr: into a directory of this machine, or an object store."""
+"""Converting to Zarr: into a local directory, or an object store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_zarr(request: Request) -> Report | DryRun:
 
 
 def _elsewhere(request: Request) -> Url | None:
-    """Return the URL of the target, `None` of a directory."""
+    """Return the URL of the target, or `None` for a directory."""
     if not (is_url(os.fspath(request.target)) or request.target_options):
         return None
     there = a_place(
@@ -48,22 +48,22 @@ def _written(request: Request, there: Url | None) -> Report | DryRun:
     if not isinstance(path, Url) and Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
     if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
-        request.open()  # a directory that is not a store is refused as that
+        request.open()  # raises an error for a directory that is not a store
         raise TargetError(f"{place.target} lies within the source {path}; choose another target")
     if request.dry_run:
         return try_out(request, str(place.target))
-    # Before anything expensive: a target that cannot be made is refused at once.
+    # Before anything expensive: raise an error immediately if the target cannot be created.
     with working(place, resume=request.resume, overwrite=request.overwrite):
         try:
             source, access = request.open()
             return write_local(source, access, place, request)
         finally:
-            # Who converts may want to change the source next, which the libraries refuse while it is open.
+            # Callers may want to change the source next, which the libraries refuse while it is open.
             close_files()
 
 
 def _into_objects(request: Request, target: Url) -> Report | DryRun:
-    """Do what `convert` describes, into an object store."""
+    """Perform the conversion described in `convert`, into an object store."""
     if target.lower().startswith("http"):
         refuse_url(target, "written")
     if request.source.rstrip("/") == target.rstrip("/"):

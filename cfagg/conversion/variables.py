@@ -1,4 +1,4 @@
-"""One variable as read for a target: the numbers that are written, and their attributes."""
+"""One variable as read for a target: the numbers to write, and their attributes."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from cfagg.storage.urls import absolute
 
 __all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "values_of"]
 
-#: Chunks of one array at most: each is an object in a store.
+#: Maximum number of chunks of one array, each of which is an object in a store.
 MAX_CHUNKS = 2**24
 
-#: Chunks of the source along one dimension, whose edges are listed.
+#: Maximum number of chunks of the source along one dimension, whose edges are listed.
 MAX_CELLS = 2**26
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What is written of one variable, and where it comes from."""
+    """What is written for one variable, and where its values come from."""
 
     path: str  # within the target, without a leading slash
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # that is written; `object` for strings
-    attributes: Mapping[str, Any]  # as the source has them, `_FillValue` included
+    dtype: np.dtype[Any]  # as written; `object` for strings
+    attributes: Mapping[str, Any]  # as in the source, including `_FillValue`
     reader: Reader
-    stored: np.dtype[Any]  # type that `reader` gives
-    unpack: packing.Unpack | packing.Unwritten | None  # how values become those that are written
+    stored: np.dtype[Any]  # type returned by `reader`
+    unpack: packing.Unpack | packing.Unwritten | None  # converts read values to written ones
     storage: tuple[int, ...] | None  # chunks in which the source itself is stored
     where: str  # for messages
 
@@ -61,7 +61,7 @@ def values_of(
     *,
     default_fills: bool = False,
 ) -> Values:
-    """Return what is written of one variable; headers of partitions are read where packing must be decided.
+    """Return the values to write for one variable; headers of partitions are read if packing must be decided.
 
     `default_fills`: readers of the target know the default fill values of the netCDF library.
     """
@@ -85,7 +85,7 @@ def values_of(
                 attributes.setdefault(name, getattr(variable, name))
     else:
         if source.format.startswith("NETCDF3") and 0 not in variable.shape:
-            # A file that was cut, or whose number of records is wrong, is told before its terabytes are planned.
+            # A truncated file, or one with a wrong number of records, is detected before its terabytes are planned.
             reader.read([slice(n - 1, n) for n in variable.shape])
         attributes, named = with_members(attributes, variable.dtype, path)
         notes += named
@@ -115,7 +115,7 @@ def values_of(
 
 
 def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where: str) -> None:
-    """Refuse an array most of whose chunks cannot be in its file, which notes each by eight bytes."""
+    """Raise an error if most chunks of an array cannot be in its file, which needs at least eight bytes for each."""
     count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, storage, strict=True))
     if count > max(MAX_CHUNKS, size // 8):
         raise LimitError(
@@ -127,7 +127,7 @@ def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where
 def _headers(
     aggregation: Aggregation, reader: Any, workers: int, missing: str
 ) -> Iterator[tuple[Layout, Header | None]]:
-    """Yield layout and header of every partition, None where it is missing and may be; a few threads read ahead."""
+    """Yield layout and header of every partition, None if it is missing and may be; a few threads read ahead."""
     partitions = aggregation.partitions
     rows = (i for i in range(len(partitions)) if partitions.present[i] and partitions.value[i] < 0)
     with ThreadPoolExecutor(workers) as pool:
@@ -138,7 +138,7 @@ def _headers(
 
 
 def _header(reader: Any, i: int, missing: str) -> Header | None:
-    """Return the header of a partition, None where it is missing and may be."""
+    """Return the header of a partition, or None if it is missing and may be."""
     from cfagg.errors import FragmentNotFoundError
 
     try:
@@ -151,7 +151,7 @@ def _header(reader: Any, i: int, missing: str) -> Header | None:
 
 
 def _check_type(dtype: np.dtype[Any], where: str) -> None:
-    """Refuse types that Zarr and netCDF do not share."""
+    """Raise an error for types that Zarr and netCDF do not share."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
     if dtype.kind in "iufb" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
         return

@@ -1,4 +1,4 @@
-"""Checking that the disk holds what was written."""
+"""Checking that the data on disk are as they were written."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["distrust", "verify"]
 
 
 def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int, check: bool) -> int:
-    """Forget the chunks of a journal whose files are not as they were written; return how many files remain.
+    """Drop chunks from a journal whose files are no longer as they were written; return the number of remaining files.
 
-    A machine that went down may have lost the end of files that were written shortly before.  Where the values will be
-    verified (`check`), chunks without a checksum of their values are forgotten too.
+    A machine that went down may have lost the end of recently written files. If the values will be verified (`check`),
+    chunks without a checksum of their values are dropped as well.
     """
     kept = 0
     with ThreadPoolExecutor(workers) as pool:
