@@ -1,9 +1,9 @@
 """Reading and writing of the attributes of chunk-level accumulation (ZEP 5).
 
-An accumulation is a Zarr group next to the array.  The group attribute ``_ACCUMULATION_GROUP`` names, per combination
-of dimensions, the arrays of cumulative sums; ``_ACCUMULATION_STRIDE`` of each is the number of chunks from one sum to
+An accumulation is a Zarr group next to the array.  The group attribute ``_ACCUMULATION_GROUP`` names the arrays of
+cumulative sums by combination of dimensions; ``_ACCUMULATION_STRIDE`` of each is the number of chunks from one sum to
 the next.  Open questions are decided as in the documentation: sums are inclusive, at the upper edges of chunks, the
-last at the end of the array; dimensions may be in any unambiguous order; absent combinations are empty.
+last at the array's end; dimensions may be in any unambiguous order; absent combinations are empty.
 
 Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0, editor's draft of 12 02 2023.
 """

@@ -1,1 +1,1 @@
-"""Any selection of any array: where its parts are stored, and how they are read into one buffer."""
+"""Reading of any selection of any array: locating its parts and reading them into one buffer."""

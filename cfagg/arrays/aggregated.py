@@ -1,8 +1,8 @@
-"""Reading an aggregated array: each partition's sub-array is read from its file and conformed into its place.
+"""Reading an aggregated array: each partition's sub-array is read from its file, conformed, and put in place.
 
-A partition's part and direction are composed with the selection (`cfagg.arrays.subarray`), values come from
-`cfagg.formats.values`, and `cfagg.cf.conform` makes of them what the aggregation declares.  Large partitions are read
-in blocks, so that memory is bounded whatever a partition's size.
+A partition's part and direction are composed with the selection (`cfagg.arrays.subarray`), values are read by
+`cfagg.formats.values`, and `cfagg.cf.conform` converts them to the form that the aggregation declares.  Large
+partitions are read in blocks, so that memory is bounded for partitions of any size.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 __all__ = ["AggregationReader"]
 
-#: Recipes remembered by one reader; partitions usually share a handful.
+#: Recipes cached by one reader; partitions usually share a handful.
 _RECIPES = 256
 
 
 class AggregationReader(Reader):
-    """Reads an aggregated array of the variable in `group` of a file; `chain` are the aggregations that led here.
+    """Reads an aggregated array of the variable in `group` of a file; `chain` lists the enclosing aggregations.
 
-    `word_size` (1, 4 or 8) is the unit of addresses in PP files, which otherwise the structure of each file decides;
-    `substitutions` are made in the names of files of aggregations that fragments are.
+    `word_size` (1, 4 or 8) is the unit of addresses in PP files, by default determined from the structure of each file;
+    `substitutions` apply to file names in fragments that are aggregations.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AggregationReader(Reader):
         self.aggregation = aggregation
         self.access = access
         self.missing = missing
-        self.has_gaps = missing == "fill"  # partitions that are declared missing are read, as missing values
+        self.has_gaps = missing == "fill"  # partitions that are declared missing are read as missing values
         self.workers, self.word_size = workers, word_size
         self.dims, self.shape, self.dtype = aggregation.dims, aggregation.shape, aggregation.dtype
         self.attributes = aggregation.attributes
@@ -88,7 +88,7 @@ class AggregationReader(Reader):
         self._fragments = Fragments(
             aggregation, access, AggregationReader, group, chain, word_size, substitutions or {}, lookup
         )
-        # The same in the order in which they are tried.
+        # One for each version, in the order in which they are tried.
         self._versions = (
             self._fragments,
             *(
@@ -119,7 +119,7 @@ class AggregationReader(Reader):
         )
 
     def with_gaps(self) -> AggregationReader:
-        """Return a reader that gives missing values where a partition is declared missing, and an error elsewhere."""
+        """Return a reader that returns missing values for partitions declared missing, and raises errors elsewhere."""
         found = copy.copy(self)
         found.has_gaps = True
         return found
@@ -141,11 +141,11 @@ class AggregationReader(Reader):
         return f"<AggregationReader of {self.aggregation!r}>"
 
     def header(self, i: int) -> Header:
-        """Return what the file of partition `i` (flat, C order) says about its sub-array."""
+        """Return the header of the sub-array of partition `i` (flat, C order) from its file."""
         return self._open(i).header
 
     def layout(self, i: int) -> Layout:
-        """Return how the sub-array of partition `i` (flat, C order) is stored, by the convention and its file."""
+        """Return the layout of the sub-array of partition `i` (flat, C order), from the convention and its file."""
         return self._open(i).layout or self.aggregation.partitions.layout_of(i)
 
     def fragment(self, i: int) -> tuple[Fragment, list[Indices]]:
@@ -154,7 +154,7 @@ class AggregationReader(Reader):
         return found, self._part(i, found)
 
     def recipe(self, i: int) -> conform.Recipe:
-        """Return how partition `i` (flat, C order) is conformed."""
+        """Return the recipe by which partition `i` (flat, C order) is conformed."""
         return self._recipe(i, self._open(i))
 
     def _recipe(self, i: int, fragment: Fragment) -> conform.Recipe:
@@ -202,7 +202,7 @@ class AggregationReader(Reader):
     def prepared(
         self, i: int, located: StoredVariable, source: Sequence[Any]
     ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]], StoredVariable] | None:
-        """Return how a selection of partition `i` is read and conformed; `None` where its file has to be asked."""
+        """Return how a selection of partition `i` is read and conformed, or `None` if its file has to be opened."""
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return None
         where = self._fragments.where(i)
@@ -251,7 +251,7 @@ class AggregationReader(Reader):
     def _open(self, i: int, *, fill: bool) -> Fragment | None: ...
 
     def _open(self, i: int, *, fill: bool = False) -> Fragment | None:
-        """Return the sub-array of partition `i`, the first version that opens; with `fill`, `None` if none is there."""
+        """Return the sub-array of partition `i`, the first version that opens; with `fill`, `None` if none exists."""
         failed: CfaggError | None = None
         for fragments in self._versions:
             if fragments is not self._fragments and not fragments.aggregation.partitions.present[i]:
@@ -268,7 +268,7 @@ class AggregationReader(Reader):
         return None
 
     def _value(self, code: int) -> Any:
-        """Return a value that a partition has throughout, as stored."""
+        """Return the constant value of a partition, as stored."""
         values = self.aggregation.partitions.values
         if not np.ma.getmaskarray(values)[code]:
             return values[code]
@@ -293,7 +293,7 @@ class AggregationReader(Reader):
     def _compose(
         self, i: int, fragment: Fragment, recipe: conform.Recipe, source: Sequence[Any]
     ) -> tuple[list[Indices], list[tuple[int, bool]]]:
-        """Return the indices to read along every sub-array axis, and the master axis and direction that each feeds."""
+        """Return the indices to read along every sub-array axis, and the master axis and direction of each."""
         header = fragment.header
         parts = self._part(i, fragment)
         extent = self.grid.extent(self._fragments.index(i))
@@ -341,7 +341,7 @@ def _conform(recipe: conform.Recipe, where: str, block: npt.NDArray[Any], view: 
 
 
 def _is_alike(one: Header, other: Header) -> bool:
-    """Return whether two headers are seen at once to say the same; files of one series share their attributes."""
+    """Return whether two headers are equal by a quick check; files of one series share their attributes."""
     return (
         one.attributes is other.attributes
         and one.dims == other.dims

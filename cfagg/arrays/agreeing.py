@@ -1,4 +1,4 @@
-"""What arrays that become one have to agree on: names of dimensions, types, and what their stored values mean."""
+"""Properties that joined arrays have to share: names of dimensions, types, and the meaning of stored values."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cfagg.errors import ConformError
 
 __all__ = ["common_attributes", "common_dims", "common_dtype"]
 
-#: Attributes by which stored numbers are other values.
+#: Attributes by which stored numbers represent other values.
 _PACKING = ("scale_factor", "add_offset", "_Unsigned")
 
-#: Attributes by which they are none.
+#: Attributes by which they are missing.
 _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
 
-#: Attributes that say what values mean.
+#: Attributes that define the meaning of values.
 _MEANING = ("units", "calendar", "flag_values", "flag_masks", "flag_meanings", "positive")
 
-#: What dimensions are called that have no name: by cfagg, and by the netCDF library and xarray.
+#: Names given to unnamed dimensions by cfagg, and by the netCDF library and xarray.
 _UNNAMED = re.compile(r"(phony_)?dim_[0-9]+")
 
-#: Bits that a floating-point number has for digits.
+#: Bits of the significand of a floating-point number.
 _DIGITS = {2: 11, 4: 24, 8: 53}
 
 
@@ -45,7 +45,7 @@ def common_dims(parts: Sequence[LazyArray], where: str) -> tuple[str, ...]:
 
 
 def common_dtype(parts: Sequence[LazyArray], where: str) -> np.dtype[Any]:
-    """Return a type that holds the values of all parts."""
+    """Return a type that can represent the values of all parts."""
     types: dict[np.dtype[Any], int] = {}
     for k, part in enumerate(parts):
         types.setdefault(part.dtype, k)
@@ -63,17 +63,17 @@ def common_dtype(parts: Sequence[LazyArray], where: str) -> np.dtype[Any]:
 
 
 def _holds(result: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether a type holds all values of another."""
+    """Return whether a type can represent all values of another."""
     if result.kind == "f" and dtype.kind in "iu":
         return 8 * dtype.itemsize - (dtype.kind == "i") <= _DIGITS.get(result.itemsize, 64)
     return bool(np.can_cast(dtype, result, "safe"))
 
 
 def common_attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
-    """Return the attributes that parts agree on; those without any take those of the others.
+    """Return the attributes that parts share; parts without any get those of the others.
 
-    What is stored without attributes is not packed and has no missing values.  Of arrays in memory nobody knows, but
-    where others are packed they can only be so if they are of the same type.
+    Stored arrays without attributes are not packed and have no missing values.  For arrays in memory this is unknown,
+    but if others are packed, they can only be packed, too, if they have the same type.
     """
     told = [(k, part) for k, part in enumerate(parts) if part.attributes]
     if not told:
@@ -92,7 +92,7 @@ def common_attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
 
 
 def _check(names: Sequence[str], one: tuple[LazyArray, int], other: tuple[LazyArray, int], where: str) -> None:
-    """Raise where attributes that say what stored values are differ between two arrays."""
+    """Raise an error if attributes that define the meaning of stored values differ between two arrays."""
     for name in names:
         a, b = (_typed(name, part) for part, _ in (one, other))
         if _is_same(a, b):
@@ -109,10 +109,10 @@ def _check(names: Sequence[str], one: tuple[LazyArray, int], other: tuple[LazyAr
 
 
 def _check_types(parts: Sequence[LazyArray], k: int, packed: str, where: str) -> None:
-    """Raise where an array is not of the type in which others are packed, and hence may not be packed as they are."""
+    """Raise an error if an array has another type than packed ones, and so may not be packed in the same way."""
     first = parts[k]
     for other, part in enumerate(parts):
-        # Signed integers that stand for unsigned ones of the same size would not, in a larger type.
+        # Signed integers that represent unsigned ones of the same size would not do so in a larger type.
         if part.dtype != first.dtype and (packed == "_Unsigned" or not part.attributes):
             raise ConformError(
                 f"arrays{where}[{k}] is packed in {first.dtype} ({packed} is {_shown(first.attributes[packed])}) and "
@@ -122,7 +122,7 @@ def _check_types(parts: Sequence[LazyArray], k: int, packed: str, where: str) ->
 
 
 def _typed(name: str, part: LazyArray) -> Any:
-    """Return an attribute of an array, what is compared to its values as one of them."""
+    """Return an attribute of an array, in the array's type if it is compared with the values."""
     value = part.attributes.get(name)
     if value is None or name not in _MISSING or part.dtype.kind != "f":
         return value
@@ -131,14 +131,14 @@ def _typed(name: str, part: LazyArray) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two values of an attribute are equal; NaN is equal to itself, and nothing to no value."""
+    """Return whether two values of an attribute are equal; NaN equals itself, and absence equals only absence."""
     if one is None or other is None:
         return one is other
     if type(one) is str and type(other) is str:
         return one == other
     try:
         a, b = np.asarray(one), np.asarray(other)
-    except ValueError:  # lists of unequal lengths within each other
+    except ValueError:  # nested lists of unequal lengths
         return bool(one == other)
     if a.size != b.size or (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
         return False

@@ -1,9 +1,9 @@
-"""Reading the chunks that a plan touches many at a time, directly into the output where they are adjacent there.
+"""Reading the chunks that a plan touches many at a time, directly into the output if they are adjacent there.
 
-A plan is cut into batches: products of runs of its rows, which are of one kind (chunks that are taken whole, or not)
-and of one shard.  A batch is read into one stretch of memory by `cfagg.formats.zarr.batches`, where possible that of
-the output itself, and goes from there to its place by one copy.  What takes another look is left to a function that
-reads one chunk.
+A plan is cut into batches: products of runs of its rows, which are of one kind (chunks that are read whole, or not) and
+of one shard.  A batch is read into one block of memory by `cfagg.formats.zarr.batches`, if possible that of the output
+itself, and otherwise copied from there to its place at once.  Special cases are left to a function that reads one
+chunk.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Int64 = npt.NDArray[np.int64]
 BATCH_BYTES = 1 << 20
 BATCH_CHUNKS = 1024
 
-#: Threads pay for chunks that are unpacked where they are so many times smaller than those that are only read.
+#: Threads pay off for compressed chunks that are smaller by this factor than chunks that are only read.
 UNPACKED = 8
 
-#: Chunks on another machine that one thread reads before others are asked whether they have time.
+#: Remote chunks that one thread reads before others may take over.
 _ASKED = 64
 
-#: So many bytes are worth threads, whatever they hold.
+#: Number of bytes that is worth threads whatever the data.
 FORCED = 1 << 62
 
-#: Of larger chunks whose elements are stored as they are, only those bytes are read that are needed.
+#: If larger chunks are stored uncompressed, only the required bytes are read.
 LARGE = 1 << 16
 
 
@@ -55,13 +55,13 @@ class _Rows:
 
     plan: AxisPlan
     cell: Int64
-    length: Int64  # elements of the stored chunk, also those beyond the array's end
-    whole: npt.NDArray[np.bool_]  # the chunk is taken as it is
-    shard: Int64 | None  # number of the shard
+    length: Int64  # elements of the stored chunk, including those beyond the array's end
+    whole: npt.NDArray[np.bool_]  # the whole chunk is selected
+    shard: Int64 | None  # index of the shard
     within: Int64 | None  # position in the shard
 
     def runs(self, most: int, *, mixed: bool) -> list[slice]:
-        """Return runs of at most so many rows, of one shard each, and of one kind unless they may be `mixed`."""
+        """Return runs of at most `most` rows, of one shard each, and of one kind unless they may be `mixed`."""
         count = len(self.cell)
         differs = (self.whole[1:] != self.whole[:-1]) & (not mixed)
         if self.shard is not None:
@@ -78,14 +78,14 @@ def batches(
     alone: Callable[[int], None],
     at_once: int | None = None,
 ) -> Iterator[Work]:
-    """Yield the work that fills `out` with what a plan takes of an array; `alone` reads one cell of the plan.
+    """Yield the work that fills `out` with the part of an array in a plan; `alone` reads one cell of the plan.
 
-    Of an array on another machine that is one work, which has `at_once` requests wait at the same time.
+    For a remote array that is a single piece of work, which makes `at_once` requests concurrently.
     """
     rows = [_rows(array, d, axis) for d, axis in enumerate(made.axes)]
     largest = array.dtype.itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)
     if largest > limits.MAX_CHUNK:
-        # Read in part where that is possible, else refused.
+        # Read in part if possible, else an error.
         yield from (partial(alone, k) for k in range(len(made)))
         return
     room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
@@ -104,7 +104,7 @@ def batches(
 
 
 def grain(array: ZarrArray, made: Plan) -> int:
-    """Return how many parts of a plan are read without turns at the interpreter, which threads wait for."""
+    """Return the number of parts of a plan that are read without contention for the interpreter lock."""
     if array.shards is None and not _is_remote(array) and worth_compiling(array.decoder, len(made)):
         import cfagg.kernels.files  # noqa: F401 - from here on it is used
 
@@ -119,7 +119,7 @@ def _is_remote(array: ZarrArray) -> bool:
 
 
 def _boxes(rows: Sequence[_Rows], room: int, *, mixed: bool) -> Iterator[tuple[slice, ...]]:
-    """Yield batches of at most so many chunks, in C order."""
+    """Yield batches of at most `room` chunks, in C order."""
     runs: list[list[slice]] = []
     for r in reversed(rows):
         found = r.runs(room, mixed=mixed)
@@ -129,7 +129,7 @@ def _boxes(rows: Sequence[_Rows], room: int, *, mixed: bool) -> Iterator[tuple[s
 
 
 def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
-    """Return what is to be known of the rows of one dimension."""
+    """Return the rows of one dimension as columns."""
     grid, cell = array.grid.axes[d], axis.cell
     if isinstance(grid, Regular):
         length = np.broadcast_to(np.int64(grid.chunk), cell.shape)
@@ -140,7 +140,7 @@ def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
         whole &= length == 1
     shard = within = None
     if array.objects is not array.grid:
-        inner: Any = grid  # chunks within shards are all of one length
+        inner: Any = grid  # chunks within shards all have the same length
         start = cell * inner.chunk
         held = array.objects.axes[d]
         if isinstance(held, Regular):
@@ -154,7 +154,7 @@ def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
 
 @dataclass(frozen=True)
 class _Job:
-    """What all batches of one plan have in common."""
+    """The common state of all batches of one plan."""
 
     array: ZarrArray
     decoder: Decoder
@@ -207,7 +207,7 @@ class _Job:
         return view.transpose([*range(0, 2 * ndim, 2), *(2 * d + 1 for d in order)])
 
     def _fill(self, box: Sequence[slice], memory: Memory, at_once: int) -> list[int]:
-        """Read the chunks of a batch into memory, and return what became of each."""
+        """Read the chunks of a batch into memory, and return the outcome for each."""
         array, rows = self.array, self.rows
         if array.shards is not None:
             held, places = [], []
@@ -241,7 +241,7 @@ class _Job:
         return done
 
     def _place(self, box: Sequence[slice], memory: Memory, done: Sequence[int], *, placed: bool) -> None:
-        """Put chunks in their places one by one: all, or of a batch that has been placed those that are not stored."""
+        """Put chunks in their places one by one: all, or only missing ones if the batch has already been placed."""
         out, rows, dtype = self.out, self.rows, self.array.dtype
         numbers = _numbers(self.made, box)
         shapes = itertools.product(*(r.length[s].tolist() for r, s in zip(rows, box, strict=True)))
@@ -262,7 +262,7 @@ class _Job:
 
 
 def _places(itemsize: int, lengths: Sequence[Int64], *, equal: bool) -> tuple[list[int], list[int]]:
-    """Return how many bytes each chunk of a batch has, and where they begin if chunks lie one after another."""
+    """Return the number of bytes of each chunk of a batch, and where they begin if chunks are contiguous."""
     if equal:
         size = itemsize * math.prod(int(n[0]) for n in lengths)
         total = math.prod(len(n) for n in lengths)
@@ -274,7 +274,7 @@ def _places(itemsize: int, lengths: Sequence[Int64], *, equal: bool) -> tuple[li
 
 
 def _numbers(made: Plan, box: Sequence[slice]) -> list[int]:
-    """Return the numbers in a plan of the cells of a batch."""
+    """Return the indices of the cells of a batch in a plan."""
     flat = np.zeros(1, np.int64)
     for n, s in zip(made.counts, box, strict=True):
         flat = np.add.outer(flat * n, np.arange(s.start, s.stop)).reshape(-1)
@@ -283,14 +283,14 @@ def _numbers(made: Plan, box: Sequence[slice]) -> list[int]:
 
 
 def cut(chunk: npt.NDArray[Any], source: Sequence[slice | Int64]) -> npt.NDArray[Any]:
-    """Return what a plan takes of a chunk."""
+    """Return the part of a chunk that a plan selects."""
     for d, s in enumerate(source):
         chunk = chunk[(slice(None),) * d + (s,)] if isinstance(s, slice) else chunk.take(s, axis=d)
     return chunk
 
 
 def _slices(axis: AxisPlan, rows: slice, *, source: bool) -> list[Any]:
-    """Return what to take of each cell, or where that goes, as `AxisPlan.source` and `AxisPlan.target` have it."""
+    """Return the selection of each cell, or its place in the output, like `AxisPlan.source` and `AxisPlan.target`."""
     if axis.index is not None:
         return [(axis.source if source else axis.target)(row) for row in range(rows.start, rows.stop)]
     counts = axis.count[rows].tolist()

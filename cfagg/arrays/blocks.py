@@ -16,15 +16,15 @@ from cfagg.runtime.budget import processors
 
 __all__ = ["BLOCK_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
 
-#: Stored bytes of one block: large enough that a request costs little, small enough that a few fit in a cache of a
-#: machine's memory together.
+#: Stored bytes of one block: large enough that a request costs little, small enough that a few of them fit in memory
+#: caches together.
 BLOCK_BYTES = 2**25
 
-#: Below so many output bytes a read is not worth a thread.
+#: Output bytes of a read below which threads are not worth while.
 THREAD_BYTES = 2**22
 
-#: Below so many output bytes a partition, threads would wait for each other's turn at the interpreter longer than they
-#: decode at the same time.
+#: Output bytes per partition below which threads would wait for the interpreter lock longer than they decode in
+#: parallel.
 SHARE_BYTES = 2**19
 
 #: Places along one dimension of the output.
@@ -33,17 +33,17 @@ Places = range | npt.NDArray[np.int64]
 #: Called with a block in the sub-array's order and a view of its place in the output's order.
 Put = Callable[[npt.NDArray[Any], npt.NDArray[Any]], None]
 
-#: One unit of work: it reads, and writes its own part of the output.
+#: One unit of work, which reads and writes its own part of the output.
 Work = Callable[[], None]
 
 
 def copy(block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
-    """Put a block in its place as it is."""
+    """Copy a block to its place unchanged."""
     view[...] = block
 
 
 def place(out: npt.NDArray[Any], target: Sequence[Any], put: Callable[[npt.NDArray[Any]], Any]) -> None:
-    """Call `put` with the view of `out` that `target`, a slice or an array per dimension, means."""
+    """Call `put` with the view of `out` that `target`, a slice or an array per dimension, selects."""
     _store(out, [_places(t, n) for t, n in zip(target, out.shape, strict=True)], put)
 
 
@@ -76,7 +76,7 @@ def run(blocks: Iterator[Work], out_bytes: int, workers: int | None, partitions:
                     return
                 work()
         finally:
-            # Also after the last block: nobody would find another.
+            # Also after the last block, as there are no others.
             stop.set()
 
     with ThreadPoolExecutor(count, "cfagg") as pool:
@@ -98,7 +98,7 @@ def split(
 ) -> Iterator[Work]:
     """Yield the blocks of one sub-array: `indices` of each of its axes go to `target` of the output, by `put`.
 
-    `feeds` says which output dimension each axis feeds, -1 for none, and whether it runs against it.
+    `feeds` gives the output dimension of each axis, -1 for none, and whether it is reversed.
     """
     places = [_places(t, n) for t, n in zip(target, out.shape, strict=True)]
     itemsize = max(fragment.header.dtype.itemsize, 1)
@@ -117,7 +117,7 @@ def split(
         cuts = _cuts(wanted[axis], chunks[axis], BLOCK_BYTES * len(wanted[axis]) // size)
         d, flip = feeds[axis]
         n = len(wanted[axis])
-        # The last is pushed first, so that blocks come in the order of the file.
+        # The last is pushed first, so that blocks are in the order of the file.
         for a, b in reversed(list(itertools.pairwise(cuts))):
             sub, sub_where = list(wanted), list(where)
             sub[axis] = wanted[axis][a:b]
@@ -130,7 +130,7 @@ def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
     """Return where to cut a list of indices so that no chunk is read twice, if blocks of `most` elements allow that."""
     n = len(indices)
     most = max(most, 1)
-    # A long range is only written out where its chunks matter.
+    # A long range is only expanded if its chunks matter.
     starts = np.flatnonzero(np.diff(np.asarray(indices, np.int64) // chunk, prepend=-1)) if chunk > 1 else None
     cuts = [0]
     while cuts[-1] < n:
@@ -165,7 +165,7 @@ def _read(
 
 
 def _within(places: Sequence[Places], feeds: Sequence[tuple[int, bool]], within: Sequence[slice]) -> list[Places]:
-    """Return where a part goes that stands `within` a block, per axis of the sub-array."""
+    """Return the places of a part `within` a block, per axis of the sub-array."""
     out = list(places)
     for (d, flip), s in zip(feeds, within, strict=True):
         if d >= 0:
@@ -183,7 +183,7 @@ def _store(out: npt.NDArray[Any], places: Sequence[Places], put: Callable[[npt.N
     """Call `put` with a view of the output, or with a block that is then scattered into it."""
     slices = [_slice(p) for p in places if isinstance(p, range)]
     if len(slices) == len(places):
-        # The ellipsis keeps a view where there are no dimensions.
+        # The ellipsis gives a view even without dimensions.
         put(out[tuple(slices) + (...,)])  # noqa: RUF005
         return
     block = np.empty([len(p) for p in places], out.dtype)
@@ -192,5 +192,5 @@ def _store(out: npt.NDArray[Any], places: Sequence[Places], put: Callable[[npt.N
 
 
 def _slice(places: range) -> slice:
-    """Return a range as the slice that takes it."""
+    """Return a range as the equivalent slice."""
     return slice(places.start, places.stop if places.stop >= 0 else None, places.step)

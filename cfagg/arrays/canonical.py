@@ -1,7 +1,7 @@
-"""Which dimensions of an aggregation a fragment has, where the convention does not say so.
+"""The dimensions of an aggregation that a fragment has, if the convention does not state them.
 
 In CF-1.13 and CFA-0.6.2 a fragment has the dimensions of the aggregation in their order, perhaps without some of size
-1, and may call them otherwise.  CF-1.13 allows another order where the fragment's own names tell it.
+1, and may have other names for them.  CF-1.13 allows another order if the fragment's names show it.
 
 Sources: CF-1.13 section 2.8.2; CFA-0.6.2, "Fragment Storage".
 """
@@ -21,7 +21,7 @@ _TRANSPOSED, _ORDERED = "CF-1.13", "CFA-0.6.2"
 
 
 def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], header: Header, where: str) -> Layout:
-    """Return the layout of a fragment that fills a partition of some sizes, `extent`, by what its file says."""
+    """Return the layout of a fragment that fills a partition of the sizes `extent`, based on its file."""
     if aggregation.dialect not in (_TRANSPOSED, _ORDERED) or layout.dims == header.dims:
         return layout
     dims, found = aggregation.dims, header.dims
@@ -57,7 +57,7 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
 def _by_size(
     dims: Sequence[str], extent: Sequence[int], found: Sequence[str], shape: Sequence[int]
 ) -> tuple[str, ...] | None:
-    """Return the dimensions that are left when some of size 1 are left out; names decide which, where they can."""
+    """Return the dimensions that remain when some of size 1 are left out, selected by name if possible."""
     kept: list[str] = []
     for dim, n in zip(dims, extent, strict=True):
         k = len(kept)

@@ -25,7 +25,7 @@ def is_characters(header: Header) -> bool:
 def as_texts(
     header: Header, read: Callable[[Sequence[slice]], npt.NDArray[Any]], where: str
 ) -> tuple[Header, Callable[[Sequence[slice]], npt.NDArray[Any]]]:
-    """Return a variable of characters, and what reads it, as one of texts; blanks at their ends are kept."""
+    """Return a variable of characters and its read function as those of texts; trailing blanks are kept."""
     length = header.shape[-1]
     fill = header.attributes.get("_FillValue")
     fills = {fill.decode("latin-1") if isinstance(fill, bytes) else str(fill)} if fill is not None else set()
@@ -45,7 +45,7 @@ def as_texts(
 def joined(
     values: npt.NDArray[Any], fills: Collection[str], encoding: str = "utf-8", *, blanks: bool = False
 ) -> npt.NDArray[Any]:
-    """Return characters as texts along their last dimension, without what pads them; those of fill alone are empty."""
+    """Return characters as texts along their last dimension, without padding; those with only fill are empty."""
     if not values.ndim:
         values = values.reshape(1)
     length, shape = values.shape[-1], values.shape[:-1]

@@ -37,25 +37,25 @@ class ZarrReader(Reader):
         return f"<ZarrReader of {self.array.path!r} {self.shape} {self.dtype}>"
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
-        # Two readers are never one to dask, which could take results of one for the other's after it was written.
+        # Readers always differ for dask, which otherwise could reuse results from before a write.
         return self.array.store, self.array.path, self._token
 
     def chunk(
         self, index: Sequence[int], box: tuple[slice, ...] | None = None, seen: Callable[[Any], None] | None = None
     ) -> npt.NDArray[Any] | None:
-        """Return the elements of one chunk of the grid, or of a box of it; `None` where it is not stored.
+        """Return the elements of one chunk of the grid, or of a box of it, or `None` if it is not stored.
 
-        A class that has another method of this name reads every element by it.  `seen` is called with the stored bytes
-        of a whole chunk, as `cfagg.formats.zarr.read_chunk` does.
+        A class that overrides this method reads every element through it.  `seen` is called with the stored bytes of a
+        whole chunk, as in `cfagg.formats.zarr.read_chunk`.
         """
         return read_chunk(self.array, index, seen) if box is None else read_box(self.array, index, box)
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-        """Return where all that is stored begins and ends: chunks, or shards; `None` where that is not listed."""
+        """Return the bounds of all stored chunks or shards, or `None` if they are not listed."""
         return stored_boxes(self.array, sparse)
 
     def filled(self, index: Sequence[int]) -> npt.NDArray[Any]:
-        """Return the elements of one chunk, fill values where it is not stored."""
+        """Return the elements of one chunk, or fill values if it is not stored."""
         found = self.chunk(index)
         if found is None:
             return np.full([b - a for a, b in self.grid.extent(index)], self.fill, self.dtype)
@@ -71,7 +71,7 @@ class ZarrReader(Reader):
         return grain(self.array, made)
 
     def _read(self, made: Plan, out: npt.NDArray[Any], k: int) -> None:
-        """Read what cell `k` of a plan takes of one chunk."""
+        """Read the part of a chunk selected by cell `k` of a plan."""
         source, target = made.source(k), made.target(k)
         box = tuple(s if isinstance(s, slice) else slice(int(s[0]), int(s[-1]) + 1) for s in source)
         block = self.chunk(made.index(k), tuple(slice(s.start, s.stop) for s in box))
@@ -82,11 +82,11 @@ class ZarrReader(Reader):
         place(out, target, partial(copy, cut(block, shifted)))
 
 
-#: How chunks are read one by one where no class has it otherwise.
+#: The default method by which chunks are read one by one.
 _CHUNK = ZarrReader.chunk
 
 
 def local_reader(store: Store, path: str) -> ZarrReader | None:
-    """Return the reader of an array whose chunks are decoded here, `None` of others; damaged metadata are refused."""
+    """Return the reader of an array whose chunks are decoded here, or `None`; damaged metadata raise an error."""
     found = decoded_array(store.path, path, store.allow) if isinstance(store, LocalStore) else None
     return None if found is None else ZarrReader(found)

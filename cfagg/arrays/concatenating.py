@@ -1,4 +1,4 @@
-"""Arrays one after the other as one lazy array, whose chunks are those of its parts."""
+"""Concatenation of arrays as one lazy array, whose chunks are those of its parts."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyA
     Parameters
     ----------
     arrays : sequence
-        What `cfagg.open_array` or this function returned, and arrays of zarr-python, dask or NumPy.  For several axes,
-        sequences of sequences: the outermost for the first of `axis`.
+        Results of `cfagg.open_array` or this function, and arrays of zarr-python, dask or NumPy.  For several axes,
+        nested sequences, the outermost for the first of `axis`.
     axis : int or tuple of int
-        Along which they follow each other.
+        Axes along which to join them.
 
     Returns
     -------
     LazyArray
-        Its type holds those of all parts.  Attributes are those that the parts agree on; arrays without attributes
-        take those of the others, among them packing if they are of the packed type.  Where the lengths of chunks along
-        other axes differ, its own are those of most.
+        Its type can represent the values of all parts.  Attributes are those that the parts share; arrays without
+        attributes get those of the others, including packing if they have the packed type.  If the lengths of chunks
+        along other axes differ, those of most parts are used.
 
     Raises
     ------
     ConformError
-        If shapes, names of dimensions, or types do not go together; or if stored values mean different things, as
-        where units, packing or missing values differ.
+        If shapes, names of dimensions, or types are incompatible; or if stored values mean different things because
+        units, packing or missing values differ.
     OptionError
-        If an object is no array, or lists are not nested as `axis` says.
+        If an object is not an array, or lists are not nested according to `axis`.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyA
 
 
 def _nested(arrays: Any, axes: tuple[int, ...], where: str) -> LazyArray:
-    """Return the arrays of nested sequences along several axes."""
+    """Return the arrays in nested sequences joined along several axes."""
     if isinstance(arrays, str | bytes | Mapping | LazyArray | np.ndarray) or not isinstance(arrays, Sequence):
         depth = "a sequence of arrays" if len(axes) == 1 else "sequences of sequences, one for each axis"
         raise OptionError(f"arrays{where} is an object of type {type(arrays).__name__}; expected {depth}")
@@ -104,7 +104,7 @@ def _as_lazy(array: Any, where: str) -> LazyArray:
 
 
 def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
-    """Return arrays along one axis."""
+    """Return arrays joined along one axis."""
     first = parts[0]
     for k, part in enumerate(parts):
         if part.ndim != first.ndim or any(
@@ -123,7 +123,7 @@ def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
 
 
 class ConcatenatedReader(Reader):
-    """Parts one after the other along an axis."""
+    """Parts joined along an axis."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class ConcatenatedReader(Reader):
         shape[axis] = sum(lengths)
         self.shape = tuple(shape)
         self.is_bare = all(p.is_bare for p in parts)
-        #: Those that have any elements along the axis.
+        #: Parts that have any elements along the axis.
         self.parts = [p for p, n in zip(parts, lengths, strict=True) if n] or list(parts[:1])
         self.label = f"{len(parts)} arrays along axis {axis}, the first {parts[0].label}"
 
@@ -195,7 +195,7 @@ def _fill(part: Reader, source: Selection, view: npt.NDArray[Any]) -> None:
 
 
 def grid_along(reader: Reader, of: Callable[[Reader], Grid]) -> Grid:
-    """Return the grid of an array: `of` each part along its axis, and along other axes of most parts."""
+    """Return the grid of an array: that `of` each part along its axis, and that of most parts along other axes."""
     if not isinstance(reader, ConcatenatedReader):
         return of(reader)
     grids = [grid_along(p, of) for p in reader.parts]
@@ -213,7 +213,7 @@ def grid_along(reader: Reader, of: Callable[[Reader], Grid]) -> Grid:
 
 
 def _joined(axes: Sequence[Regular | npt.NDArray[np.int64]], sizes: Sequence[int], size: int) -> Any:
-    """Return the edges of parts one after the other; those within are where a part ends."""
+    """Return the edges of consecutive parts; the inner ones include the ends of the parts."""
     chunks = {a.chunk if isinstance(a, Regular) else None for a in axes}
     if len(chunks) == 1 and None not in chunks:
         (chunk,) = chunks

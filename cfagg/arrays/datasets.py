@@ -1,4 +1,4 @@
-"""Datasets as files and stores hold them, described by the model, with values read by this package's readers."""
+"""Datasets in files and stores, described by the model, with values read by this package's readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["dataset_of", "other_than_netcdf", "referenced", "with_aggregations",
 
 
 def with_aggregations(dataset: Dataset) -> Dataset:
-    """Give aggregation variables the dimensions of the arrays that they stand for."""
+    """Give aggregation variables the dimensions of the arrays that they represent."""
     from cfagg.formats.metadata import aggregation
 
     aggregation.aggregated(dataset)
@@ -32,7 +32,7 @@ def with_aggregations(dataset: Dataset) -> Dataset:
 
 
 def with_readers(dataset: Dataset) -> Dataset:
-    """Let numbers and texts of files and of Zarr be read by readers, which are made when the first are asked for."""
+    """Let numbers and texts of files and Zarr stores be read by readers, which are created on first use."""
     kinds: Any = OpenVariable
     if "zarr" in dataset.format:
         from cfagg.formats.metadata.zarr import ZarrValues
@@ -86,7 +86,7 @@ class _Values:
 
 
 def other_than_netcdf(handle: Handle) -> Dataset | None:
-    """Return the dataset of a file on another machine in a format of cfagg's own that is not netCDF."""
+    """Return the dataset of a remote file in one of cfagg's built-in formats other than netCDF."""
     from cfagg.formats.plugins import foreign_format
 
     own = built_in(handle)
@@ -95,7 +95,7 @@ def other_than_netcdf(handle: Handle) -> Dataset | None:
 
 
 def referenced(path: str, allow: Iterable[str] = ()) -> Dataset:
-    """Return the dataset of references in a directory of Parquet files, to chunks that `allow` admits."""
+    """Return the dataset of references in a directory of Parquet files to chunks in places that `allow` permits."""
     from cfagg.formats.kerchunk.store import ReferenceStore, open_references
     from cfagg.formats.metadata.zarr import open_store
 
@@ -105,10 +105,10 @@ def referenced(path: str, allow: Iterable[str] = ()) -> Dataset:
 
 
 def dataset_of(handle: Handle, *, foreign: bool = True, allow: Iterable[str] = ()) -> Dataset:
-    """Return the dataset in an open file, which is closed with it, and at once where it cannot be read.
+    """Return the dataset in an open file, which is closed with it, or immediately if it cannot be read.
 
-    With `foreign` it may be of a format of a plug-in: such files can be checked, but not read as partitions.  Of
-    references to chunks, `allow` admits what is not beside them.
+    With `foreign` it may be in a format of a plug-in: such files can be checked, but not read as partitions.  `allow`
+    permits places, other than next to the file, that references to chunks may point to.
     """
     name = handle.key.path
     try:

@@ -19,7 +19,7 @@ def group_of(
     variable: Callable[[model.Variable], Variable],
     attributes: Callable[[model.Group], dict[str, Any]],
 ) -> Group:
-    """Return one group and those below; aggregations are listed as what cannot be read, and so is what says so."""
+    """Return one group and those below; aggregations and variables that cannot be read are listed as unreadable."""
     variables: dict[str, Any] = {}
     unreadable: dict[str, UnreadableAggregationError] = {}
     for name, one in found.variables.items():

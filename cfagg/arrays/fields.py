@@ -1,6 +1,6 @@
-"""Fragments that are fields of PP files and fields files: by their address, in the terms of the partition.
+"""Fragments that are fields of PP files and fields files, found by address and described like the partition.
 
-A field has rows and columns, and a partition may say more dimensions of size 1; a header has no names for them.
+A field has rows and columns, and a partition may have more dimensions of size 1; a header has no names for them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from cfagg.storage.handles import handles
 
 __all__ = ["open_field", "stored_field", "told_field"]
 
-#: Fields remembered, each about a kilobyte.
+#: Cached fields, each about a kilobyte.
 _REMEMBERED = 2048
 
-#: Methods of packing by which values stand one by one, and the dimensions of a field.
+#: Methods of packing in which values are stored one by one, and the dimensions of a field.
 _PLAIN, _DIMS = (0, 2), ("row", "column")
 
-#: Of errors that a partition is added to.
+#: Context of errors to which a partition is added.
 _CONTEXT = Context()
 
 
@@ -60,7 +60,7 @@ def open_field(
     of_master: Callable[[str], Identity],
     word_size: int | None,
 ) -> Fragment:
-    """Return the field of a file that partition `i` names by its address.
+    """Return the field of a file that partition `i` refers to by its address.
 
     `of_master` gives the identity of the coordinates of a dimension of the aggregation.
     """
@@ -88,7 +88,7 @@ def open_field(
             "'endian'"
         )
     shape = tuple(_sizes(aggregation, i))
-    if not storage.points or land is not None:  # else reading says what is missing
+    if not storage.points or land is not None:  # otherwise reading reports what is missing
         shape = _shape(storage.shape if land is None else land.shape, shape)
     name = f"field at {address:,} ({found.rule})" if address >= 0 else found.rule
     if is_square(shape) and len(shape) == len(layout.dims):
@@ -104,7 +104,7 @@ def open_field(
 
 
 def _plain(key: FileKey, fields: Fields, storage: Storage, header: Header) -> StoredVariable | None:
-    """Return where the values of a field stand that is not packed; `None` of others."""
+    """Return the location of the values of a field, or `None` if it is packed."""
     nbytes = math.prod(header.shape) * storage.dtype.itemsize
     if storage.method not in (NONE, SHORT) or storage.points or storage.size < nbytes:
         return None
@@ -113,7 +113,7 @@ def _plain(key: FileKey, fields: Fields, storage: Storage, header: Header) -> St
 
 
 def stored_field(handle: Handle, address: int, context: Context) -> tuple[StoredVariable, StoredHeader] | None:
-    """Return the field at an address, and what is said of it; `None` where its bytes alone do not tell its values."""
+    """Return the field at an address and its header, or `None` if its bytes alone do not determine its values."""
     found = find_field(handle, address, context)
     fields = found.fields
     storage = storage_of(fields, 0, context.where)
@@ -138,7 +138,7 @@ def stored_field(handle: Handle, address: int, context: Context) -> tuple[Stored
 def told_field(
     aggregation: Aggregation, i: int, located: StoredVariable, where: str, of_master: Callable[[str], Identity]
 ) -> StoredVariable | None:
-    """Return a field that an index tells in the dimensions of partition `i`; `None` where its file has to be asked."""
+    """Return a field from an index in the dimensions of partition `i`, or `None` if its file has to be opened."""
     layout, storage = aggregation.partitions.layout_of(i), located.storage
     if not isinstance(storage, Contiguous | ChunkTable) or located.packing is None or located.header.dims != _DIMS:
         return None
@@ -174,7 +174,7 @@ def packed_table(shape: tuple[int, ...], encoding: Encoding, offset: int, length
 def _check_axes(
     dims: Sequence[str], shape: Sequence[int], fields: Fields, of_master: Callable[[str], Identity], where: str
 ) -> None:
-    """Refuse a field whose rows a partition takes for columns, by what its header says that these are."""
+    """Raise an error if a partition has rows and columns interchanged according to the header of the field."""
     wide = [k for k, n in enumerate(shape) if n > 1]
     if len(wide) == 2:
         found = [f"({k})" for k in range(len(dims))]
@@ -184,7 +184,7 @@ def _check_axes(
 
 
 def _address(aggregation: Aggregation, i: int, where: str) -> int:
-    """Return the address of a field, -1 where the partition gives none."""
+    """Return the address of a field, or -1 if the partition gives none."""
     address, text = int(aggregation.partitions.offset[i]), aggregation.partitions.address_name(i)
     if address < 0 and text is not None:
         if not (text.isascii() and text.isdecimal() and len(text) < 20):
@@ -196,7 +196,7 @@ def _address(aggregation: Aggregation, i: int, where: str) -> int:
 
 
 def _sizes(aggregation: Aggregation, i: int) -> Sequence[int]:
-    """Return the sizes that the dimensions of the sub-array of a partition have, as far as the aggregation says."""
+    """Return the sizes of the dimensions of the sub-array of a partition, as far as the aggregation gives them."""
     layout, grid = aggregation.partitions.layout_of(i), aggregation.grid
     if layout.shape is not None:
         return layout.shape
@@ -206,7 +206,7 @@ def _sizes(aggregation: Aggregation, i: int) -> Sequence[int]:
 
 
 def _shape(stored: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of a field with as many dimensions as a partition says: the others have size 1.
+    """Return the shape of a field with the dimensions of a partition, where the others have size 1.
 
     >>> _shape((73, 96), (1, 73, 96)), _shape((73, 96), (73, 1, 96)), _shape((1, 96), (96,)), _shape((1, 1), ())
     ((1, 73, 96), (73, 1, 96), (96,), ())
@@ -239,7 +239,7 @@ def _found(key: FileKey, address: int, word_size: int | None) -> FieldAt:
 
 
 def _land(key: FileKey, field: Fields) -> npt.NDArray[np.bool_] | None:
-    """Return where the land-sea mask for a field of a file is land; `None` where it needs none, or there is none."""
+    """Return the land-sea mask for a field of a file (true is land), or `None` if it needs none or there is none."""
     number = mask_for(field, 0, _masks(key)) if field["LBPACK"][0] // 10 % 10 else None
     return None if number is None else _mask(key, number)
 
@@ -252,5 +252,5 @@ def _masks(key: FileKey) -> Fields:
 
 @lru_cache(maxsize=16)
 def _mask(key: FileKey, number: int) -> npt.NDArray[np.bool_]:
-    """Return where a land-sea mask of a file is land."""
+    """Return a land-sea mask of a file (true is land)."""
     return read_mask(handles.of(key, _CONTEXT), _masks(key), number, _CONTEXT)

@@ -31,7 +31,7 @@ __all__ = ["ForeignSource", "open_foreign_source"]
 
 
 class _File:
-    """A file that a format has open; it is opened again in another process, and closed with its last reader."""
+    """A file opened by a format; it is opened again in another process, and closed with its last reader."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -44,9 +44,9 @@ class _File:
         return _File, (self.path,)
 
     def dataset(self) -> model.Dataset | None:
-        """Return what is in the file, `None` where no format knows it."""
+        """Return the dataset in the file, or `None` if no format recognises it."""
         if self._dataset is None:
-            # The pool goes on with its own handle: this one is closed with the dataset.
+            # The pool keeps its own handle, since this one is closed with the dataset.
             handle = handles.apart(self.path)
             try:
                 head = handle.some(HEAD, 0)
@@ -60,7 +60,7 @@ class _File:
         return self._dataset
 
     def chunks(self, group: str, name: str) -> tuple[int, ...] | None:
-        """Return the shape of a chunk of a variable, `None` where it has none of equal shape, or reading says why."""
+        """Return the shape of the chunks of a variable, or `None` if they are not of equal shape or not readable."""
         with self._lock:
             dataset = self.dataset()
             found = None if dataset is None else _find(dataset.root, group, name)
@@ -72,7 +72,7 @@ class _File:
                 return None
 
     def addresses(self, group: str, name: str) -> tuple[str, Grid, npt.NDArray[np.int64] | None]:
-        """Return a PP file, the fields of a variable, and their addresses, `None` where they have none of their own."""
+        """Return a PP file, the fields of a variable, and their addresses, `None` if they have no addresses."""
         from cfagg.formats.pp.addresses import addresses_of
 
         with self._lock:
@@ -84,7 +84,7 @@ class _File:
         return self.path, table.grid, addresses_of(_fields(self._key), table.offset)
 
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
-        """Return values of a variable: by their chunks, or by the format, for one thread at a time."""
+        """Return values of a variable, by their chunks or through the format, which runs in one thread at a time."""
         with self._lock:
             dataset = self.dataset()
             found = None if dataset is None else _find(dataset.root, group, name)
@@ -92,7 +92,7 @@ class _File:
                 raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file has changed; open it again")
             if found.read is None:
                 raise SourceError(f"{self.path}, variable {name!r}: its format does not give its values")
-            # What stands in chunks is read by several threads at once.
+            # Chunks are read by several threads at once.
             values = None if found.chunks is not None else np.asarray(found.read(slices))
         if values is None:
             return found.read(slices)
@@ -127,7 +127,7 @@ class ForeignSource(OtherSource):
 
 
 def open_foreign_source(path: str) -> ForeignSource | None:
-    """Return the metadata of a file that is not netCDF, `None` where no format knows it."""
+    """Return the metadata of a file that is not netCDF, or `None` if no format recognises it."""
     file = _File(absolute(path))
     dataset = file.dataset()
     if dataset is None:
@@ -138,7 +138,7 @@ def open_foreign_source(path: str) -> ForeignSource | None:
 
 @lru_cache(maxsize=4)
 def _fields(key: FileKey) -> Fields:
-    """Return the fields of a PP file, which are asked for by each of its variables."""
+    """Return the fields of a PP file, which each of its variables uses."""
     from cfagg.formats.pp.addresses import scan_fields
 
     return scan_fields(handles.of(key, CONTEXT_SOURCE))
@@ -152,7 +152,7 @@ def _find(group: model.Group | None, path: str, name: str) -> model.Variable | N
 
 
 def _dtype(found: model.Variable) -> np.dtype[Any]:
-    """Return the type as `cfagg.arrays.source.Variable` has it, in native byte order."""
+    """Return the type as in `cfagg.arrays.source.Variable`, in native byte order."""
     if found.kind == "string":
         return np.dtype(object, metadata={"element_type": str})
     return found.dtype if found.dtype.kind in "OSV" else found.dtype.newbyteorder("=")

@@ -1,6 +1,6 @@
-"""What the files of fragments say about them: variables, units, and which dimension is which.
+"""Information about fragments from their files: variables, units, and the identity of dimensions.
 
-While a file stays as it is, it is asked once.
+Each file is read only once while it is unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["identity_in", "identity_of", "names_in", "source_in", "units_of_coor
 
 @lru_cache(maxsize=16)
 def source_in(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> Source:
-    """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
+    """Return the metadata of an inner aggregation's file; it is parsed once while the file is unchanged."""
     from cfagg.arrays.source import source_of
 
     return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
@@ -41,7 +41,7 @@ def names_in(key: FileKey) -> tuple[str, ...]:
 
 
 def identity_of(source: Source, group: str, dim: str) -> Identity:
-    """Return what the coordinates of a dimension of an aggregation file are."""
+    """Return the identity of the coordinates of a dimension of an aggregation file."""
     try:
         found = source.find_from(group, dim)[1]
     except (SourceError, ConventionError):
@@ -53,9 +53,9 @@ def identity_of(source: Source, group: str, dim: str) -> Identity:
 def identity_in(
     key: FileKey, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
 ) -> Identity:
-    """Return what the coordinates of a dimension of a fragment are."""
+    """Return the identity of the coordinates of a dimension of a fragment."""
     where = address.rpartition("/")[0]
-    if not where and group == "/" and is_only_a_dimension(key, dim, context):  # seldom asked of the slow library
+    if not where and group == "/" and is_only_a_dimension(key, dim, context):  # avoids the slow library in most cases
         return UNKNOWN
     while True:
         name = f"{where}/{dim}" if where else dim
@@ -71,9 +71,9 @@ def identity_in(
 
 @lru_cache(maxsize=2048)
 def units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str]:
-    """Return the units and calendar of the variable in a file whose bounds `address` is; none where nothing names it.
+    """Return the units and calendar of the variable in a file whose bounds are `address`; empty if there is none.
 
-    Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
+    Bounds have the units of their coordinate variable (CF section 7.1), and may differ between files.
     """
     context = Context(key.path)
     if (handle := handles.of(key, context)).data is not None:
@@ -92,5 +92,5 @@ def units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str
 
 
 def _bound_by(attributes: Mapping[str, Any], name: str) -> bool:
-    """Return whether attributes say that a variable holds the bounds; they may be arrays of numbers."""
+    """Return whether attributes name a variable as the bounds; they may be arrays of numbers."""
     return any(isinstance(attributes.get(key), str) and attributes[key] == name for key in BOUNDS)

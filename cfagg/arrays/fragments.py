@@ -1,7 +1,7 @@
-"""From a partition to its sub-array: which file, which variable, and what the file says about it.
+"""From a partition to its sub-array: its file, its variable, and the file's description of it.
 
 References are resolved by the access policy before anything is opened.  A partition may itself be an aggregation, to a
-limited depth and never in a circle.
+limited depth and without cycles.
 
 *fragment*: the stored variable or field, by file and address, that a partition refers to.
 """
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_NESTING", "Fragments"]
 
-#: Aggregations of aggregations that are followed, the outermost included.
+#: Levels of nested aggregations that are followed, including the outermost.
 MAX_NESTING = 8
 
-#: Names of `format` that the netCDF readers take.
+#: Values of `format` that the netCDF readers support.
 _NETCDF = frozenset(
     {"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5", "netcdf4_classic"}
     | {"netcdf3_classic", "netcdf3_64bit", "netcdf3_64bit_offset", "netcdf3_64bit_data"}
 )
 
-#: The same of PP files, and of fields files.
+#: The same for PP files and fields files.
 _FIELDS = frozenset({"pp", "um", "ff"})
 
 #: The file and the path of a variable.
@@ -64,18 +64,18 @@ Place = tuple[str, str]
 
 
 def is_field(format_: str | None) -> bool:
-    """Return whether a format, as an aggregation names it, is that of fields, which are found by addresses."""
+    """Return whether the name of a format in an aggregation means fields, which are found by address."""
     return format_ is not None and format_.lower() in _FIELDS
 
 
 def field_at(partitions: Partitions, i: int) -> int:
-    """Return the address of the field that partition `i` is, -1 where it gives none."""
+    """Return the address of the field of partition `i`, or -1 if it gives none."""
     at, text = int(partitions.offset[i]), partitions.address_name(i)
     return int(text) if at < 0 and text is not None and text.isdecimal() and len(text) < 20 else at
 
 
 def is_read(format_: str) -> bool:
-    """Return whether fragments of a format, as an aggregation names it, are read."""
+    """Return whether fragments in a format, as named in an aggregation, can be read."""
     return format_.lower() in _NETCDF or is_field(format_)
 
 
@@ -85,13 +85,13 @@ class Fragments:
 
     aggregation: Aggregation
     access: Access
-    reader: Callable[..., Any]  # makes a reader of an aggregation that a sub-array is itself
+    reader: Callable[..., Any]  # creates the reader of a sub-array that is itself an aggregation
     group: str = "/"  # of the aggregation variable: private variables are searched from there upwards
-    chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
-    word_size: int | None = None  # of addresses in PP files, where the user says it
+    chain: tuple[Place, ...] = ()  # the enclosing aggregations, outermost first, excluding this one
+    word_size: int | None = None  # of addresses in PP files, if set by the user
     substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of inner aggregations
-    lookup: IndexLookup | None = None  # where chunks stand, so that files need not be searched for them
-    identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, as far as asked
+    lookup: IndexLookup | None = None  # locations of chunks, so that files need not be searched for them
+    identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, filled on demand
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
@@ -106,14 +106,14 @@ class Fragments:
         return f"file {self.access.parent}, variable {self.aggregation.name!r}, partition {self.index(i)}"
 
     def path(self, i: int) -> str:
-        """Return the absolute path of the file of partition `i`, which the policy allows and which is no URL."""
+        """Return the absolute path of the file of partition `i`, which the policy allows and which is not a URL."""
         try:
             return self.access.resolve(self.aggregation.partitions.file_name(i))
         except (AccessError, UnsupportedError) as error:
             raise type(error)(f"{self.where(i)}: {error.message}") from error
 
     def _judge(self, i: int, real: str) -> None:
-        """Refuse what was opened for partition `i` where it is not what the policy allowed."""
+        """Raise an error if the file opened for partition `i` is not the one that the policy allowed."""
         try:
             self.access.judge(real, self.aggregation.partitions.file_name(i))
         except AccessError as error:
@@ -130,7 +130,7 @@ class Fragments:
         judge = partial(self._judge, i)
         address = partitions.address_name(i)
         field_wanted = is_field(partitions.layout_of(i).format)
-        # A name is that of a variable of the file as a whole.
+        # A name refers to a variable of the file as a whole.
         if field_wanted and (address is None or address.isdecimal()):
             from cfagg.arrays.fields import open_field
 
@@ -159,7 +159,7 @@ class Fragments:
         return open_field(self.aggregation, i, path, where, partial(self._judge, i), self._identity, self.word_size)
 
     def _told_field(self, i: int, path: str, where: str, judge: Callable[[str], None]) -> StoredVariable | None:
-        """Return the field that partition `i` is, as an index tells it."""
+        """Return the field of partition `i` from an index."""
         at = field_at(self.aggregation.partitions, i)
         if at < 0 or self.lookup is None or self.word_size is not None:
             return None
@@ -169,13 +169,13 @@ class Fragments:
         return None if found is None else self.fitted_field(i, found)
 
     def fitted_field(self, i: int, located: StoredVariable) -> StoredVariable | None:
-        """Return a field that an index tells in the dimensions of partition `i`; `None` where its file has to say."""
+        """Return a field from an index in the dimensions of partition `i`, or `None` if its file has to be opened."""
         from cfagg.arrays.fields import told_field
 
         return told_field(self.aggregation, i, located, self.where(i), self._identity)
 
     def field(self, located: StoredVariable, where: str, again: Callable[[], Fragment] | None = None) -> Fragment:
-        """Return the sub-array that is a field which an index told; `again` opens it without."""
+        """Return the sub-array of a field found in an index; `again` opens it without the index."""
         context = Context(where)
 
         def values(slices: Sequence[slice]) -> npt.NDArray[Any]:
@@ -191,7 +191,7 @@ class Fragments:
     def made(
         self, i: int, located: StoredVariable, where: str, again: Callable[[], StoredVariable] | None = None
     ) -> Fragment:
-        """Return the sub-array of partition `i` that was found; `again` finds it without the index that told it."""
+        """Return the sub-array of partition `i` at a known location; `again` finds it without the index."""
         own, address = bool(self.aggregation.partitions.file[i] < 0), located.address
         context = Context(where)
         self._check_state(i, located.key)
@@ -221,7 +221,7 @@ class Fragments:
         return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
 
     def _check_state(self, i: int, key: FileKey) -> None:
-        """Refuse a file that is another one than was scanned: its values would stand at the coordinates of that."""
+        """Raise an error if a file has changed since it was scanned: its values would get outdated coordinates."""
         if not isinstance(self.access, NamedAccess):
             return
         name = self.aggregation.partitions.file_name(i)
@@ -233,7 +233,7 @@ class Fragments:
             )
 
     def _is_array(self, i: int) -> bool:
-        """Return whether partition `i` is an array of a Zarr store: only the user names such, no file refers to one."""
+        """Return whether partition `i` is an array of a Zarr store, which only the user can name, not a file."""
         return self.aggregation.partitions.layout_of(i).format in STORES and isinstance(self.access, NamedAccess)
 
     def _array(self, i: int, path: str, where: str) -> Fragment:
@@ -244,7 +244,7 @@ class Fragments:
         return Fragment(header, reader.chunks, lambda slices: reader.read(list(slices)), where, layout=layout)
 
     def _layout(self, i: int, header: Header, where: str) -> Layout:
-        """Return the layout of partition `i` by what the aggregation and the file say."""
+        """Return the layout of partition `i` according to the aggregation and the file."""
         layout = self.aggregation.partitions.layout_of(i)
         if layout.dims == header.dims:
             return layout
@@ -271,10 +271,10 @@ class Fragments:
         return f"/{names[number]}"
 
     def _check_order(self, layout: Layout, header: Header, of_file: Callable[[str], Identity], i: int) -> None:
-        """Refuse a sub-array whose coordinates show that two of its dimensions are interchanged."""
+        """Raise an error if the coordinates of a sub-array show that two of its dimensions are interchanged."""
         if len(layout.dims) == len(header.dims):
             pairs = tuple(zip(layout.dims, header.dims, header.shape, strict=True))
-        else:  # names decide which dimensions they are
+        else:  # dimensions are matched by name
             pairs = tuple((d, d, n) for d, n in zip(header.dims, header.shape, strict=True) if d in layout.dims)
         if self.aggregation.partitions.part_text(i) is not None:
             extent = dict(zip(self.aggregation.dims, self.aggregation.grid.extent(self.index(i)), strict=True))
@@ -284,9 +284,9 @@ class Fragments:
             check_order(declared, found, sizes, self._identity, of_file, self.where(i))
 
     def _identity(self, dim: str) -> Identity:
-        """Return what the coordinates of a dimension of the aggregation are."""
+        """Return the identity of the coordinates of a dimension of the aggregation."""
         if isinstance(self.access, NamedAccess):
-            return UNKNOWN  # the coordinates of each were seen when it was built
+            return UNKNOWN  # the coordinates of each were checked when it was built
         known = self.identities.get(dim)
         if known is None:
             key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
@@ -294,7 +294,7 @@ class Fragments:
         return known
 
     def check_format(self, i: int, where: str) -> None:
-        """Refuse formats that only later versions read."""
+        """Raise an error for formats that only later versions can read."""
         layout = self.aggregation.partitions.layout_of(i)
         if layout.format is not None and not is_read(layout.format) and not self._is_array(i):
             raise UnsupportedError(
@@ -308,13 +308,13 @@ class Fragments:
             )
 
     def _nested(self, i: int, key: FileKey, address: str, own: bool, where: str) -> Fragment:
-        """Return the sub-array that is an aggregation itself, in a file that may be read."""
+        """Return a sub-array that is itself an aggregation, in a file that may be read."""
         source, path = source_in(key, tuple(self.substitutions.items())), key.path
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
         me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
-        # One that is in no file is referred to by none.
+        # No file can refer to one that is not in a file.
         chain = self.chain if isinstance(self.access, NamedAccess) else (*self.chain, me)
         there = (path, _join(group.path, inner.name))
         if there in chain:
@@ -343,7 +343,7 @@ class Fragments:
 def _read(
     located: StoredVariable, context: Context, again: Callable[[], StoredVariable] | None, slices: Sequence[slice]
 ) -> npt.NDArray[Any]:
-    """Return a hyperslab of stored values; where an index told a place at which they are not, they are searched for."""
+    """Return a hyperslab of stored values; if they are not where an index locates them, they are searched for."""
     try:
         return read(located, slices, context)
     except CfaggError:

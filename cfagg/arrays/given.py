@@ -1,4 +1,4 @@
-"""Readers of arrays that are given as objects: in memory, of dask, and of zarr-python."""
+"""Readers of arrays passed as objects: in memory, of dask, and of zarr-python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DaskReader", "MemoryReader", "reader_of"]
 
 
 def reader_of(array: Any, where: str) -> Reader:
-    """Return what reads an array of NumPy, dask or zarr-python; `where` is what messages call it."""
+    """Return the reader of an array of NumPy, dask or zarr-python; `where` is its name in messages."""
     module = type(array).__module__.partition(".")[0]
     if module == "zarr" and hasattr(array, "store_path") and hasattr(array, "shape"):
         return _of_zarr(array, where)
@@ -107,7 +107,7 @@ def _put(values: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
 
 
 def _of_zarr(array: Any, where: str) -> Reader:
-    """Return what reads an array of zarr-python: cfagg itself where it decodes its chunks."""
+    """Return the reader of an array of zarr-python: cfagg's own if it can decode the chunks."""
     from zarr.storage import LocalStore
 
     from cfagg.arrays.chunked import ZarrReader
@@ -138,7 +138,7 @@ class _Store:
         self._store = store
 
     def read(self, key: str) -> bytes | None:
-        """Return what is under a key."""
+        """Return the value of a key."""
         from zarr.core.buffer import default_buffer_prototype
         from zarr.core.sync import sync
 
@@ -146,7 +146,7 @@ class _Store:
         return None if found is None else bytes(found.to_bytes())
 
     def __call__(self, path: str) -> tuple[Any, int, tuple[int, ...]] | None:
-        """Open what is stored at a path, as `cfagg.formats.zarr.metadata.Opens`."""
+        """Open the object at a path, as `cfagg.formats.zarr.metadata.Opens`."""
         from cfagg.formats.zarr.remote import number_of
 
         found = self.read(path[len(str(self._store)) + 1 :])

@@ -1,7 +1,7 @@
-"""Noticing a sub-array whose dimensions are in another order than declared although its shape fits.
+"""Detection of a sub-array whose dimensions are in another order than declared although its shape fits.
 
-Names do not tell: a file may call a dimension as the aggregation calls another one of the same size.  Where two
-dimensions are of equal size, their coordinates are compared: by ``standard_name``, by axis, and by ``units``.
+Names are not sufficient: a file may use the aggregation's name of one dimension for another one of the same size.  If
+two dimensions have equal size, their coordinates are compared by ``standard_name``, by axis, and by ``units``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["UNKNOWN", "Identity", "check_order", "interchanged", "is_square"]
 
 
 class Identity(NamedTuple):
-    """What the coordinates of a dimension are, most telling first; `None` where they do not say."""
+    """The identity of the coordinates of a dimension, most specific first; `None` if unknown."""
 
     standard_name: str | None = None
     axis: str | None = None
@@ -25,7 +25,7 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Identity:
-        """Return what a coordinate variable with these attributes is."""
+        """Return the identity of a coordinate variable with these attributes."""
         name, axis, units = (
             value.strip() or None if isinstance(value, str) else None
             for value in map(attributes.get, ("standard_name", "axis", "units"))
@@ -33,7 +33,7 @@ class Identity(NamedTuple):
         return cls(name, axis.upper() if axis else axis_of(attributes), units)
 
 
-#: Of a dimension without coordinates.
+#: The identity of a dimension without coordinates.
 UNKNOWN = Identity()
 
 
@@ -55,7 +55,7 @@ def check_order(
     of_file: Callable[[str], Identity],
     where: str,
 ) -> None:
-    """Raise where coordinates show that dimensions of equal size are interchanged; all else as of `interchanged`."""
+    """Raise an error if coordinates show that dimensions of equal size are interchanged; see `interchanged`."""
     odd = interchanged(declared, found, sizes, of_master, of_file)
     if odd is not None:
         k, j = odd
@@ -74,10 +74,10 @@ def interchanged(
     of_master: Callable[[str], Identity],
     of_file: Callable[[str], Identity],
 ) -> tuple[int, int] | None:
-    """Return a dimension with the coordinates of another one of equal size, and that; `None` where none has.
+    """Return a dimension with the coordinates of another one of equal size, and that one, or `None`.
 
     `declared` are names of the aggregation, in the sub-array's order, `found` those of the file; `of_master` and
-    `of_file` give what the coordinates of a dimension in the aggregation file and in the fragment's are.
+    `of_file` return the identity of the coordinates of a dimension in the aggregation file and in the fragment's.
     """
     pairs = [(k, j) for k, j in combinations(range(len(sizes)), 2) if sizes[k] == sizes[j] > 1]
     alike = sorted({k for pair in pairs for k in pair})
@@ -93,13 +93,13 @@ def interchanged(
 
 
 def _interchanged(masters: Sequence[Identity], files: Sequence[Identity]) -> int | None:
-    """Return which of two dimensions of a file is the other one of the aggregation's; `None` where neither is."""
+    """Return which of two dimensions of a file is the other one of the aggregation, or `None` if neither is."""
     for what, expected, actual in zip(
         Identity._fields, zip(*masters, strict=True), zip(*files, strict=True), strict=True
     ):
         own = [actual[k] is not None and actual[k] == expected[k] for k in range(2)]
         crossed = [actual[k] is not None and actual[k] == expected[1 - k] != expected[k] for k in range(2)]
-        # Where both would be the same one, units prove nothing, and names do so only if the aggregation knows both.
+        # If both match the same one, units prove nothing, and names only do if the aggregation knows both.
         if any(crossed) and (not any(own) or (what != "units" and None not in expected)):
             return crossed.index(True)
         if any(own) and not any(crossed):
@@ -108,6 +108,6 @@ def _interchanged(masters: Sequence[Identity], files: Sequence[Identity]) -> int
 
 
 def _said(found: Identity) -> str:
-    """Return what coordinates are, for messages."""
+    """Return the identity of coordinates, for messages."""
     said = ", ".join(f"{name} {value!r}" for name, value in found._asdict().items() if value is not None)
     return said or "without coordinates"

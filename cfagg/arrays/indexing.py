@@ -1,7 +1,7 @@
-"""Indexing as NumPy does, of what a `Reader` reads: every key, with the shape and the order that NumPy gives.
+"""NumPy indexing of a `Reader`: every key, with the shape and order that NumPy gives.
 
-A reader takes one slice, integer or list of indices per dimension, each applied on its own.  NumPy means single
-elements where a key has several lists: these are read cell by cell, each cell once.
+A reader accepts one slice, integer or list of indices per dimension, each applied independently.  In NumPy, several
+lists in a key select single elements: these are read cell by cell, each cell once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Int64 = npt.NDArray[np.int64]
 
 
 def read_like_numpy(reader: Reader, key: Any) -> Any:
-    """Return what ``array[key]`` is for NumPy: a scalar where all dimensions are indexed by integers."""
+    """Return the same as ``array[key]`` in NumPy: a scalar if all dimensions are indexed by integers."""
     given = _expanded(key, reader.shape)
     entries = [e for e in given if e is not None]
     lists = [d for d, e in enumerate(entries) if isinstance(e, np.ndarray)]
     if not lists:
         found = reader.read(entries)
         place = tuple(None if e is None else slice(None) for e in given if not isinstance(e, int))
-        # With an ellipsis, what has no dimension stays an array, one of strings too.
+        # With an ellipsis, a result without dimensions stays an array, also of strings.
         found = found[(Ellipsis, *place)]
         return found[()] if not found.ndim and not _has_ellipsis(key) else found
-    # Beside lists, NumPy takes integers for lists of one.
+    # Next to lists, NumPy treats integers as lists of one.
     advanced = [d for d, e in enumerate(entries) if not isinstance(e, slice)]
     try:
         index = np.broadcast_arrays(*(np.asarray(entries[d], np.int64) for d in advanced))
@@ -52,13 +52,13 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
 
 
 def outer(reader: Reader, key: Any) -> npt.NDArray[Any]:
-    """Return what a slice, an integer, a mask or a list of indices per dimension selects, each on its own."""
+    """Return the selection of a slice, integer, mask or list of indices per dimension, applied independently."""
     entries = [e for e in _expanded(key, reader.shape, masks=False) if e is not None]
     return reader.read(entries)
 
 
 def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int) -> npt.NDArray[Any]:
-    """Return what was read, its `count` dimensions of lists first, as NumPy arranges it."""
+    """Return values that were read, with the `count` dimensions of lists first, as arranged by NumPy."""
     is_list = [not (e is None or isinstance(e, slice)) for e in given]
     rest = [e for e, listed in zip(given, is_list, strict=True) if not listed]
     found = found[(slice(None),) * count + tuple(None if e is None else slice(None) for e in rest)]
@@ -70,7 +70,7 @@ def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int) -> npt.
 
 
 def _scattered(reader: Reader, axes: Sequence[int], index: Sequence[Int64], entries: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return elements by lists of indices along `axes`, and what slices take along the others, points first."""
+    """Return elements by lists of indices along `axes` and slices along the others, with the points first."""
     places = [_forward(reader, i, d) for i, d in zip(index, axes, strict=True)]
     rest = [len(range(*e.indices(n))) for e, n in zip(entries, reader.shape, strict=True) if isinstance(e, slice)]
     out = np.empty((len(places[0]), *rest), reader.dtype)
@@ -93,7 +93,7 @@ def _scattered(reader: Reader, axes: Sequence[int], index: Sequence[Int64], entr
 def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any]:
     """Return a slice, an integer or an array of integers per dimension, and `None` for each new one.
 
-    With `masks`, one of several dimensions counts for these; without, a mask has one.
+    With `masks`, a mask of several dimensions provides an entry for each; otherwise masks have one dimension.
     """
     given = list(key) if isinstance(key, tuple) else [key]
     entries: list[Any] = []
@@ -119,7 +119,7 @@ def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any
 
 
 class _Mask:
-    """Where one dimension of a mask is true; `size` is that of the dimension."""
+    """The indices at which one dimension of a mask is true; `size` is that of the dimension."""
 
     __slots__ = ("places", "size")
 
@@ -128,7 +128,7 @@ class _Mask:
 
 
 def _entries(entry: Any, masks: bool) -> list[Any]:
-    """Return what one entry of a key means, of a mask an entry per dimension."""
+    """Return the normalised form of one entry of a key, for a mask an entry per dimension."""
     if entry is None or entry is Ellipsis or isinstance(entry, slice):
         return [entry]
     if not isinstance(entry, bool | np.bool_) and hasattr(entry, "__index__") and not np.ndim(entry):

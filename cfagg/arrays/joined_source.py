@@ -25,16 +25,16 @@ __all__ = ["JoinedSource", "variable_of"]
 
 @dataclass(frozen=True)
 class JoinedSource(OtherSource):
-    """What files that the user named hold together; `path` is what messages call all of them."""
+    """The combined contents of files that the user named; `path` is their common name in messages."""
 
     #: By their paths, such as ``"/lat"``.
     arrays: Mapping[str, npt.NDArray[Any]] = field(kw_only=True, repr=False)
-    #: In which state the files were when they were scanned.
+    #: State of the files when they were scanned.
     states: FileStates = field(default_factory=FileStates, kw_only=True, repr=False, compare=False)
-    #: The aggregation file to which the user added files, and those that were in it.
+    #: The aggregation file to which the user added files, and those already in it.
     file: str | None = field(default=None, kw_only=True, repr=False, compare=False)
     recorded: frozenset[str] = field(default=frozenset(), kw_only=True, repr=False, compare=False)
-    #: What it was made of, for its report.
+    #: What it was made from, for its report.
     made: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
@@ -43,17 +43,17 @@ class JoinedSource(OtherSource):
         return False
 
     def __dask_tokenize__(self) -> tuple[str, ...]:
-        return self.path, uuid.uuid4().hex  # what is in the files may be something else each time
+        return self.path, uuid.uuid4().hex  # the content of the files may change each time
 
     def access(self, allow: Iterable[str | os.PathLike[str]] = ()) -> Access:
-        """Return the policy by which the fragments are read: these files, which the user named, and what is allowed."""
+        """Return the policy by which fragments are read: the files that the user named, and the allowed places."""
         named = NamedAccess(self.path, allow, self.states)
         if self.file is None:
             return named
         return GrownAccess(named, Access(self.file, allow), self.recorded)
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
-        """Return what reads an array in memory."""
+        """Return the reader of an array in memory."""
         from cfagg.arrays.slabs import SlabReader
 
         values = self.arrays[f"{group.rstrip('/')}/{variable.name}"]

@@ -1,7 +1,7 @@
-"""The lazy array of analysis code: NumPy's indexing and dask's chunks over any array that is read.
+"""The lazy array for analysis code: NumPy's indexing and dask's chunks for any array that can be read.
 
-Values are those that are stored, of an aggregation those of the array that it describes: nothing is masked or
-scaled, as attributes say how to.
+Values are as stored, or those of the array that an aggregation describes: nothing is masked or scaled according to
+attributes.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ __all__ = ["LazyArray", "open_array"]
 
 
 class LazyArray:
-    """An array whose values are read when it is indexed, as NumPy is, or made one: ``a[...]``, ``np.asarray(a)``.
+    """An array whose values are read when it is indexed like NumPy's or converted: ``a[...]``, ``np.asarray(a)``.
 
-    Made by `cfagg.open_array` and `cfagg.concatenate`.  It can be pickled, for workers, where its source can.
+    Returned by `cfagg.open_array` and `cfagg.concatenate`.  It can be pickled for workers if its source can.
 
     Attributes
     ----------
     shape, dtype
-        As of NumPy's arrays; the type is in native byte order.
+        As for NumPy arrays; the type is in native byte order.
     dims : tuple of str
         Names of its dimensions.
     attributes : dict
-        As they are written, such as ``units``.
+        The stored attributes, such as ``units``.
     name : str, optional
-        Of the variable.
+        Name of the variable.
     grid : Grid
         Its chunks or partitions.
     """
@@ -73,7 +73,7 @@ class LazyArray:
 
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Lengths of the chunks or partitions along each dimension, as dask has them."""
+        """Lengths of the chunks or partitions along each dimension, as in dask."""
         return tuple(_lengths(axis, n) for axis, n in zip(self.grid.axes, self.shape, strict=True))
 
     @property
@@ -93,17 +93,17 @@ class LazyArray:
 
     @property
     def oindex(self) -> Outer:
-        """Indexing by a slice, integer, mask or list of indices per dimension, each applied on its own."""
+        """Indexing by a slice, integer, mask or list of indices per dimension, each applied independently."""
         return Outer(self)
 
     def __getitem__(self, key: Any) -> Any:
-        """Read what a key selects, as NumPy does."""
+        """Read the selection of a key, as in NumPy."""
         from cfagg.arrays.indexing import read_like_numpy
 
         return read_like_numpy(self.reader, key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Read all of it."""
+        """Read the whole array."""
         if copy is False:
             raise ValueError(f"{self!r} is read into new memory, but copies are forbidden")
         found: npt.NDArray[Any] = np.asarray(self.reader.read([slice(None)] * self.ndim))
@@ -116,11 +116,11 @@ class LazyArray:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        """Read it part by part along the first dimension."""
+        """Read the array part by part along the first dimension."""
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        """Read the one element; of more there is no truth."""
+        """Return the truth of a single element; ambiguous for any other size."""
         if self.size != 1:
             raise ValueError(f"the truth of an array of {self.size:,} elements is ambiguous; use .any() of its values")
         return bool(np.asarray(self).reshape(())[()])
@@ -140,16 +140,16 @@ class LazyArray:
         return array_html(self.name, self.dims, self.grid, self.dtype, self.attributes)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        # Two of them are never one to dask: the values may have been written in between.
+        # Arrays always differ for dask, since values may have been written in between.
         return "cfagg.LazyArray", self._token
 
     def to_dask(self, chunks: Any = None) -> Any:
-        """Return an array of dask, by default with a chunk for each chunk or partition.
+        """Return a dask array, by default with a chunk for each chunk or partition.
 
         Parameters
         ----------
         chunks : optional
-            As `dask.array.from_array` takes them.
+            As for `dask.array.from_array`.
 
         Examples
         --------
@@ -164,14 +164,14 @@ class LazyArray:
         import dask.array
 
         meta = np.empty((0,) * self.ndim, self.dtype)
-        # Lists of indices stay with dask, which applies one after the other.
+        # Lists of indices are left to dask, which applies them one after another.
         return dask.array.from_array(
             self, chunks=self.chunks if chunks is None else chunks, asarray=False, fancy=False, meta=meta
         )
 
 
 def _lengths(axis: Regular | npt.NDArray[np.int64], size: int) -> tuple[int, ...]:
-    """Return the lengths of chunks along a dimension; without any there is one of no length."""
+    """Return the lengths of chunks along a dimension; if there are none, a single 0."""
     count = axis.count if isinstance(axis, Regular) else len(axis) - 1
     if count > limits.MAX_PARTITIONS:
         raise LimitError(f"there are {count:,} chunks along a dimension, too many for a list; look at .grid.axes")
@@ -192,7 +192,7 @@ class Outer:
         return f"<outer indexing of {self._array!r}>"
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
-        """Read what a key selects."""
+        """Read the selection of a key."""
         from cfagg.arrays.indexing import outer
 
         return outer(self._array.reader, key)
@@ -211,8 +211,8 @@ def open_array(
 ) -> LazyArray:
     """Return one variable of a file or store as a lazy array, which reads values only when it is indexed.
 
-    Values are those that are stored, without masking or scaling; of an aggregation those of the array that it
-    describes.  Use `cfagg.read` for labels, dates, and missing values.
+    Values are as stored, without masking or scaling, or those of the array that an aggregation describes.  Use
+    `cfagg.read` for labels, dates, and missing values.
 
     Parameters
     ----------
@@ -223,11 +223,11 @@ def open_array(
     group : str, optional
         The group that `variable` is in, by default the root.
     allow : iterable of str or path-like
-        Places that partitions may be read from, or links of a store may lead to, besides their own directory.
+        Places that partitions may be read from, or links of a store may point to, besides their own directory.
     missing : {"error", "fill"}
         What to do if values are read from a partition whose file is missing: raise, or return missing values.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        Options for a URL, as for `cfagg.read`.
     index : bool or path-like
         The byte-offset index by which fragments are read, as for `cfagg.read`.
     workers : int, optional
@@ -263,7 +263,7 @@ def open_array(
         variable = f"{a_text(group, 'group', 'the path of a group').strip('/')}/{variable.lstrip('/')}"
     places = paths(allow)
     place = a_place(path, storage_options, places)
-    name = variable.rstrip("/").rpartition("/")[2] or None  # of an array that is the root of its store
+    name = variable.rstrip("/").rpartition("/")[2] or None  # for an array that is the root of its store
     stored = _stored(place, variable, places, workers) or _zipped(place, variable, workers)
     if stored is not None:
         return LazyArray(stored, attributes=with_number(stored.attributes, stored.dtype), name=name)
@@ -276,9 +276,9 @@ def open_array(
 
 
 def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None) -> Reader | None:
-    """Return the reader of an array of a Zarr v3 store without a look at the others, nor at consolidated metadata.
+    """Return the reader of an array of a Zarr v3 store without reading other arrays or consolidated metadata.
 
-    `None` of all else, of what has to be understood by its group, and of what is not found or cannot be read.
+    `None` for anything else, for arrays that depend on their group, and for those not found or unreadable.
     """
     try:
         with one_look():
@@ -293,7 +293,7 @@ def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None
 
 
 def _is_v3(place: str, variable: str) -> bool:
-    """Whether there is a document of version 3; no server is asked for one in what is named as a file."""
+    """Return whether there is a document of version 3; not requested from a server if the name is that of a file."""
     if not isinstance(place, Url):
         return os.path.isfile(f"{place}/{variable.strip('/')}/zarr.json")  # noqa: PTH113
     root = store_path(place)
@@ -302,7 +302,7 @@ def _is_v3(place: str, variable: str) -> bool:
 
 
 def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
-    """Return the reader of an array of a Zarr store in a Zip file of this machine, `None` of all else."""
+    """Return the reader of an array of a Zarr store in a local Zip file, or `None` for anything else."""
     if is_url(place) or not os.path.isfile(place):  # noqa: PTH113
         return None
     from cfagg.formats.opening import ZIP, format_of
@@ -317,12 +317,12 @@ def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
         raise UnsupportedError(f"{place}: array {variable!r} has a type or codec that is not read from Zip files")
     attributes = dict(array.attributes)
     if array.zarr_format == 2 and array.fill_declared:
-        attributes.setdefault("_FillValue", array.fill_value)  # which version 2 has no other place for
+        attributes.setdefault("_FillValue", array.fill_value)  # for which version 2 has no other place
     return ZarrReader(replace(array, attributes=attributes), workers=workers)
 
 
 def _attributes(source: Source, variable: str) -> dict[str, Any]:
-    """Return the attributes of a variable, and of an aggregation what it says of units itself."""
+    """Return the attributes of a variable, including the units and calendar of an aggregation."""
     from cfagg.model import Aggregation
 
     _, found = source.find(variable)

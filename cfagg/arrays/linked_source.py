@@ -1,9 +1,8 @@
 """Metadata of HDF5 files that the netCDF library must not open.
 
-It would follow links to other files, and takes numbers of types that netCDF does not have, and fill values of strings
-of fixed length, for strings that it frees.
-The files are described by the reader that checks files, which follows nothing.  Links are listed as unreadable, each by
-itself, and so is what only the netCDF library describes; other variables are as in any file.
+It would follow links to other files, and it frees numbers of types that netCDF lacks, and fill values of fixed-length
+strings, as if they were strings. The files are described by the reader for checks, which does not follow links.  Each
+link is listed as unreadable, as are objects that only the netCDF library describes; other variables are as in any file.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
 __all__ = ["LinkedGroup", "linked_group"]
 
-#: References that are followed when an object is opened, and lead to no values of this file.
+#: References that are followed when an object is opened, and lead out of this file.
 _LINKS = ("an external link", "a user-defined link")
 
 _FOLLOWS = (
@@ -33,7 +32,7 @@ _FOLLOWS = (
 
 
 class _Described:
-    """Attributes as netCDF4-python gives them."""
+    """Attributes as in netCDF4-python."""
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         self.name = name
@@ -52,7 +51,7 @@ class _Described:
 
 
 class _LinkedVariable(_Described):
-    """A variable, with what `cfagg.arrays.source` asks of one of netCDF4-python."""
+    """A variable with the part of netCDF4-python's interface that `cfagg.arrays.source` uses."""
 
     _isvlen = _isenum = False
 
@@ -72,14 +71,14 @@ class _LinkedDimension:
         return self._found.size
 
     def isunlimited(self) -> bool:
-        """Return whether it may grow."""
+        """Return whether the dimension is unlimited."""
         return self._found.unlimited
 
 
 class LinkedGroup(_Described):
-    """A group; `links` says by path why something in the file is not read, `why` that of what is not described.
+    """A group; `links` gives, by path, the reason why an object is not read, `why` that for undescribed ones.
 
-    Strings are read by the netCDF library alone, unless there are other ways to read `texts`.
+    Strings are only read by the netCDF library, unless there is another way to read `texts`.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def linked_group(handle: Handle) -> LinkedGroup | None:
-    """Return the root group of a file with links to other files; `None` where it leads out of itself otherwise."""
+    """Return the root group of a file with links to other files, or `None` if it has other external references."""
     references = followed(handle, CONTEXT_SOURCE, strange=True)
     if references is None or any(r.kind not in _LINKS for r in references):
         return None
@@ -128,7 +127,7 @@ def linked_group(handle: Handle) -> LinkedGroup | None:
 
 
 def _leading(file: Any, path: str) -> dict[str, str]:
-    """Return what in a group leads out of the file, by path."""
+    """Return the links in a group that lead out of the file, by path."""
     names: list[bytes] = []
     group = reach(file, path)
     if group is None:

@@ -1,4 +1,4 @@
-"""From a path to its contents, and from a variable to its reader, whatever the format."""
+"""From a path to its contents, and from a variable to its reader, for all formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfagg.model import Aggregation
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute
 
-# Readers, and formats other than netCDF, are imported where they are met: showing a file needs neither.
+# Readers, and formats other than netCDF, are imported on demand: showing a file needs neither.
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
     from cfagg.arrays.index.table import Index
@@ -31,8 +31,8 @@ def open_any(
 ) -> Source:
     """Return the metadata of a netCDF file, of a Zarr store, or of a file in a format of a plug-in, at a path or URL.
 
-    Links in a store may lead to `allow`; `substitutions` are made in the names of files of aggregations.  A
-    `SourceError` says what something else is, or what is damaged.
+    Links in a store may point to `allow`; `substitutions` are made in the file names of aggregations.  A `SourceError`
+    reports what anything else is, or what is damaged.
     """
     name = a_place(path, storage_options, allow)
     if isinstance(name, Url):
@@ -82,11 +82,11 @@ def open_reader(
     word_size: int | None = None,
     index: bool | str | os.PathLike[str] | Index | IndexLookup = True,
 ) -> Reader:
-    """Return what reads a variable, by its name or path.
+    """Return the reader of a variable, by its name or path.
 
-    An aggregation may read what `access` allows, by default what is beside it; `aggregation` describes it otherwise
-    than its file does, and `word_size` tells by how many bytes addresses in PP files count.  `index` is the byte-offset
-    index that is used: the one beside the file, none, or another.
+    An aggregation may read files that `access` allows, by default those next to it; `aggregation` replaces the
+    description in its file, and `word_size` is the unit in bytes of addresses in PP files.  `index` is the byte-offset
+    index to use: the one next to the file, none, or another.
     """
     if not isinstance(source, Source):
         source = open_any(source)
@@ -118,5 +118,5 @@ def open_reader(
 
 
 def has_index(path: str) -> bool:
-    """Return whether there is an index beside a file of this machine."""
+    """Return whether there is an index next to a local file."""
     return not isinstance(path, Url) and os.path.isfile(f"{path}{SUFFIX}")  # noqa: PTH113

@@ -1,10 +1,10 @@
-"""Which cells of a grid a selection touches, and what goes where: the plan that every read follows.
+"""The plan that every read follows: which cells of a grid a selection touches, and where their elements go.
 
 A plan is a product of one `AxisPlan` per dimension, so a million chunks are described by a few columns of integers and
-not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection` where
+not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection` if
 Numba is loaded anyway.  Both follow the same algorithm (docs/projection.md).
 
-*selection*: the indices that are asked for, along each dimension a range or a list.
+*selection*: the requested indices, a range or a list along each dimension.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["AxisPlan", "Plan", "plan"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows or indices from which kernels are used: NumPy takes milliseconds up to here, less than a kernel takes to load.
+#: Rows or indices from which kernels are used; below, NumPy needs milliseconds, less than loading a kernel.
 KERNEL_ROWS = 2**18
-#: The same where Numba has to be imported and kernels compiled first, which takes seconds.
+#: The same if Numba has to be imported and kernels compiled first, which takes seconds.
 IMPORT_ROWS = 2**27
-#: Cells in one plan: what asks for more is a mistake, and its columns would not fit in memory.
+#: Most cells in one plan: more must be a mistake, and the columns would not fit in memory.
 MAX_CELLS = 2**28
 
 
@@ -43,12 +43,12 @@ class AxisPlan:
     """
 
     cell: Int64  # index of the cell along the dimension
-    # first element, from the cell's lower edge; with `index`: where the row begins in `index` and `position`
+    # first element, from the cell's lower edge; with `index`: start of the row in `index` and `position`
     start: Int64
     count: Int64  # number of elements, at least 1
-    out: Int64  # position in the output of the row's first element; where `position` is given: of its smallest
+    out: Int64  # position in the output of the row's first element; if `position` is given: of its smallest
     step: int  # distance of the elements in the source
-    sign: int  # -1 where the output runs against the source
+    sign: int  # -1 if the output is reversed relative to the source
     size: int  # length of the output
     # for index arrays: the elements, from the lower edge of their cells, ascending in every row
     index: Int64 | None = None
@@ -58,7 +58,7 @@ class AxisPlan:
         return len(self.cell)
 
     def source(self, row: int) -> slice | Int64:
-        """Return what to take, from the cell's lower edge: a slice of positive step, or ascending indices."""
+        """Return the elements to read, from the cell's lower edge: a slice of positive step, or ascending indices."""
         a, n = int(self.start[row]), int(self.count[row])
         if self.index is None:
             return slice(a, a + (n - 1) * self.step + 1, self.step)
@@ -67,7 +67,7 @@ class AxisPlan:
         return slice(int(index[0]), int(index[-1]) + 1, step) if step > 0 else index
 
     def target(self, row: int) -> slice | Int64:
-        """Return where that goes in the output: a slice, perhaps of negative step, or indices without repeats."""
+        """Return their place in the output: a slice, perhaps of negative step, or indices without repeats."""
         n = int(self.count[row])
         if self.position is not None:
             a = int(self.start[row])
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the output, with size 1 where an integer selected."""
+        """Shape of the output, with size 1 for integers."""
         return tuple(axis.size for axis in self.axes)
 
     @cached_property
@@ -143,11 +143,11 @@ class Plan:
         return tuple(int(axis.cell[row]) for axis, row in zip(self.axes, self.rows(k), strict=True))
 
     def source(self, k: int) -> tuple[slice | Int64, ...]:
-        """Return what to take of cell `k` along every dimension (see `AxisPlan.source`)."""
+        """Return the elements to read of cell `k` along every dimension (see `AxisPlan.source`)."""
         return tuple(axis.source(row) for axis, row in zip(self.axes, self.rows(k), strict=True))
 
     def target(self, k: int) -> tuple[slice | Int64, ...]:
-        """Return where that goes in the output along every dimension (see `AxisPlan.target`)."""
+        """Return their place in the output along every dimension (see `AxisPlan.target`)."""
         return tuple(axis.target(row) for axis, row in zip(self.axes, self.rows(k), strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -157,7 +157,7 @@ class Plan:
 
 
 def plan(grid: Grid, selection: Sequence[slice | int | npt.ArrayLike]) -> Plan:
-    """Intersect a selection with a grid, every dimension on its own (outer indexing).
+    """Intersect a selection with a grid, each dimension independently (outer indexing).
 
     An entry is a slice of either sign, an integer (the dimension keeps size 1 and is listed in `Plan.dropped`), an
     array of integers in any order and with repeats, or a mask. Negative indices count from the end.
@@ -223,7 +223,7 @@ def _normalise(entry: Any, d: int, length: int) -> range | int | Int64:
 
 
 def _as_range(index: Int64) -> range | Int64:
-    """Return an arithmetic progression as a range, any other array as it is."""
+    """Return an arithmetic progression as a range, any other array unchanged."""
     if len(index) == 0:
         return range(0)
     step = _progression(index)
@@ -231,7 +231,7 @@ def _as_range(index: Int64) -> range | Int64:
 
 
 def _progression(values: Int64) -> int:
-    """Return the constant difference of consecutive values; 1 for a single value, 0 where there is none."""
+    """Return the constant difference of consecutive values; 1 for a single value, 0 if there is none."""
     if len(values) == 1:
         return 1
     step = int(values[1] - values[0])
@@ -241,7 +241,7 @@ def _progression(values: Int64) -> int:
 
 
 def _use_kernels(rows: int) -> bool:
-    """Whether a kernel is worth while: where Numba is not loaded yet, only for very many rows."""
+    """Return whether a kernel is worth while: if Numba is not loaded yet, only for very many rows."""
     return rows >= (KERNEL_ROWS if "numba" in sys.modules else IMPORT_ROWS)
 
 
@@ -294,7 +294,7 @@ def _columns(
     else:
         cell = np.arange(head, tail + 1, dtype=np.int64)
     lower = cell * axis.chunk if isinstance(axis, Regular) else axis[cell]
-    # The first element at or above the lower edge of each cell, as a position in the output; then the next cell's.
+    # The first element at or above the lower edge of each cell, as a position in the output.
     begin = np.maximum(-((first - lower) // step), 0)
     count = np.diff(begin, append=total)
     if not count.all():

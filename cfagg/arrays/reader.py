@@ -1,7 +1,7 @@
-"""The one interface by which values are read, whatever array they are of: see "The way of one value" in the docs.
+"""The common interface for reading values of any array: see "The way of one value" in the docs.
 
 A selection is intersected with the cells of the array (`cfagg.arrays.plan`), and each kind of reader yields the work
-that fills one output buffer, block by block; a few threads do it (`cfagg.arrays.blocks`).
+that fills one output buffer, block by block; which a few threads perform (`cfagg.arrays.blocks`).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class Reader(ABC):
     Attributes
     ----------
     dims, shape, dtype, attributes
-        What the array is; the type is in native byte order.
+        Description of the array; the type is in native byte order.
     grid : Grid
-        What is stored apart: partitions of an aggregation, chunks of a Zarr array, else the array as a whole.
+        The units of storage: partitions of an aggregation, chunks of a Zarr array, else the array as a whole.
     chunks : tuple of int, optional
         Shape of the chunks in which one file stores its values.
     encoding : dict
-        How the values are compressed, by the names of netCDF4-python.
+        Compression of the values, by the names of netCDF4-python.
     fill : scalar, optional
-        What elements are that are not stored, where that is known.
+        Value of elements that are not stored, if known.
     workers : int, optional
-        Threads that one call may use; by default the processors that this process may use, at most 8, or one where
-        cells are small.
+        Threads that one call may use; by default the processors that this process may use, at most 8, or one if cells
+        are small.
     label : str
         File and variable, for messages.
     is_bare : bool
-        Whether what it reads cannot have names and attributes, so that their absence says nothing.
+        Whether the array cannot have names and attributes, so that their absence means nothing.
     """
 
     dims: tuple[str, ...]
@@ -62,27 +62,27 @@ class Reader(ABC):
 
     @property
     def cells(self) -> Grid:
-        """What selections are intersected with."""
+        """The grid with which selections are intersected."""
         return self.grid
 
     def read(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-        """Return the selected values, those selected by an integer without that dimension.
+        """Return the selected values, without the dimensions selected by integers.
 
         Parameters
         ----------
         selection : sequence
-            One slice, integer, 1-d index array or mask per dimension, each applied on its own (outer indexing).
+            One slice, integer, 1-d index array or mask per dimension, each applied independently (outer indexing).
         out : ndarray, optional
             An array or view of their shape and type that is filled and returned.
 
         Raises
         ------
         SelectionError
-            If the selection lies outside the array, or `out` has another shape or type.
+            If the selection is outside the array, or `out` has another shape or type.
         LimitError
             If the values do not fit into memory.
         CfaggError
-            If what the selection touches cannot be read or conformed.
+            If data that the selection touches cannot be read or conformed.
         """
         made = plan(self.cells, selection)
         kept = tuple(n for d, n in enumerate(made.shape) if d not in made.dropped)
@@ -90,7 +90,7 @@ class Reader(ABC):
             try:
                 out = np.empty(kept, self.dtype)
             except (MemoryError, ValueError) as error:
-                # What a header claims may be more than any machine has, or than the file holds.
+                # A header may claim more than any machine has, or than the file contains.
                 raise LimitError(
                     f"{self.label}: a selection of shape {made.shape} of {self.dtype} does not fit into memory; select "
                     "less"
@@ -104,17 +104,17 @@ class Reader(ABC):
         return out
 
     def fill_by(self, made: Plan, out: npt.NDArray[Any]) -> None:
-        """Fill an array, which has the shape of a plan over `cells`, with what the plan takes."""
+        """Fill an array, which has the shape of a plan over `cells`, with the elements in the plan."""
         run(self._blocks(made, out), out.nbytes, self.workers, self._parts(made))
 
     def _parts(self, made: Plan) -> int:
-        """Return in how many parts a plan is read; threads pay where they are large."""
+        """Return the number of parts in which a plan is read; threads pay off if they are large."""
         return len(made)
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:  # noqa: ARG002
-        """Return where all that is stored begins and ends, one box a row: all other elements are of one value.
+        """Return the bounds of everything that is stored, one box per row; all other elements have one value.
 
-        `None` where that is not known, or where more is stored than one of `sparse` cells.
+        `None` if that is unknown, or if more than one in `sparse` cells is stored.
         """
         return None
 
@@ -141,7 +141,7 @@ class Reader(ABC):
 
 
 def whole(shape: Sequence[int]) -> Grid:
-    """Return the grid of one cell, or of none where the array is empty."""
+    """Return the grid of one cell, or of none if the array is empty."""
     return Grid.regular(shape, [max(n, 1) for n in shape])
 
 

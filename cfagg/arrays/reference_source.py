@@ -1,4 +1,4 @@
-"""References to chunks in other files, as kerchunk and VirtualiZarr make them, as a source and as aggregations."""
+"""References to chunks in other files, as from kerchunk and VirtualiZarr, as a source and as aggregations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["aggregation_of", "open_reference_source"]
 
 
 def open_reference_source(path: str, allow: Sequence[str | os.PathLike[str]] = ()) -> ZarrSource:
-    """Return the metadata of a store of references, whose chunks `allow` admits besides those beside it."""
+    """Return the metadata of a store of references to chunks next to it or in places that `allow` permits."""
     return source_of_store(path, "kerchunk", ReferenceStore(open_references(absolute(path), paths(allow))))
 
 

@@ -1,4 +1,4 @@
-"""What aggregation variables see in their file: other variables by name, and the values of those that describe them."""
+"""The scope of aggregation variables in their file: other variables by name, and the values that describe them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Scoping", "Stated", "Variable"]
 
 @dataclass(frozen=True)
 class Variable:
-    """An ordinary variable: its values stand in the file itself."""
+    """An ordinary variable, whose values are in the file itself."""
 
     name: str
     dims: tuple[str, ...]
@@ -36,7 +36,7 @@ class Variable:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds strings or characters."""
+        """Whether it has strings or characters."""
         metadata: Mapping[str, Any] = self.dtype.metadata or {}
         return (self.dtype.kind == "O" and metadata.get("element_type") is str) or (
             self.dtype.kind == "S" and self.dtype.itemsize == 1
@@ -45,7 +45,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Stated:
-    """One group as its file states it: an aggregation is a scalar with attributes."""
+    """One group as stored in its file, with an aggregation as a scalar with attributes."""
 
     path: str
     dimensions: dict[str, int]
@@ -55,7 +55,7 @@ class Stated:
     groups: dict[str, Stated]
 
     def child(self, path: str) -> Stated | None:
-        """Return a group below this one, `None` where there is none."""
+        """Return a group below this one, or `None` if there is none."""
         here: Stated | None = self
         for name in filter(None, path.split("/")):
             here = None if here is None else here.groups.get(name)
@@ -63,7 +63,7 @@ class Stated:
 
 
 class Scoping:
-    """Makes what the aggregation variables of one file see, and notes what describes them (`used`, by path)."""
+    """Creates the scopes of the aggregation variables of one file, and notes what describes them (`used`, by path)."""
 
     def __init__(self, root: Stated, handle: Handle | None, conventions: str, substitutions: Mapping[str, str]) -> None:
         self.root = root
@@ -80,7 +80,7 @@ class Scoping:
         private: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]],
         seen: set[str],
     ) -> Scope:
-        """Return what variables see in the last group of a `chain` from the root; what they ask for goes to `seen`."""
+        """Return the scope of variables in the last group of a `chain` from the root; `seen` records its use."""
 
         def find(name: str) -> Described | None:
             found = self.find(chain, name)
@@ -103,7 +103,7 @@ class Scoping:
         return Scope(sizes, private, find, values, self.conventions, self.substitutions, leave)
 
     def find(self, chain: tuple[Stated, ...], name: str) -> tuple[Stated, Variable] | None:
-        """Return the variable that a name or path means, and its group; it is searched from a group upwards."""
+        """Return the variable of a name or path, and its group, searched from the group upwards."""
         where, _, last = name.rpartition("/")
         for start in [self.root] if name.startswith("/") else reversed(chain):
             group = start.child(where)
@@ -112,19 +112,19 @@ class Scoping:
         return None
 
     def note(self, chain: tuple[Stated, ...], made: Aggregation, seen: set[str]) -> None:
-        """Note what describes an aggregation, and the variables in its own file that hold its values."""
+        """Note the variables that describe an aggregation, and those in its own file that have its values."""
         if not seen:
             return
         self.used |= seen
         for partitions in (made.partitions, *made.partitions.versions):
             for code in np.unique(partitions.address[(partitions.file < 0) & partitions.present]).tolist():
                 found = self.find(chain, partitions.addresses[code]) if code >= 0 else None
-                # Coordinates are more than values of partitions.
+                # Coordinates are more than just values of partitions.
                 if found is not None and found[1].dims != (found[1].name,):
                     self.used.add(_path(*found))
 
     def _read(self, group: Stated, variable: Variable) -> npt.NDArray[Any]:
-        """Return the values of a variable, masked where they are missing, text joined."""
+        """Return the values of a variable, with missing ones masked and text joined."""
         path = _path(group, variable)
         if path not in self._values:
             self._values[path] = _masked(variable, self._stored(path, variable))
@@ -155,7 +155,7 @@ def _path(group: Stated, variable: Variable) -> str:
 
 
 def _described(variable: Variable) -> Described:
-    """Return what conventions are told of a variable."""
+    """Return the description of a variable for conventions."""
     if not variable.is_text:
         kind = np.dtype("V8") if variable.dtype.kind == "O" else variable.dtype
         return Described(variable.dims, variable.shape, kind, variable.attributes)
@@ -164,13 +164,13 @@ def _described(variable: Variable) -> Described:
 
 
 def _masked(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values with those masked that are missing: empty texts, and what the attributes say."""
+    """Return values with missing ones masked: empty texts, and those that the attributes define."""
     if variable.is_text:
         fills = {f for n in ("_FillValue", "missing_value") for f in _texts(variable.attributes.get(n))}
         texts = values if values.dtype.kind == "O" else joined(values, fills)
         flat = texts.ravel().tolist()
         fills.add("")
-        # No text is hashed where none but empty ones are missing.
+        # No text is hashed if only empty ones are missing.
         if "" not in flat if len(fills) == 1 else fills.isdisjoint(flat):
             return texts
         gone = np.fromiter((t in fills for t in flat), np.bool_, len(flat)).reshape(texts.shape)

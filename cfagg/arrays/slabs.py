@@ -34,12 +34,12 @@ class VariableReader(Reader):
 
     @cached_property
     def cells(self) -> Grid:
-        """The whole: whoever reads hyperslabs knows best where its chunks are."""
+        """The array as a whole, since the functions that read hyperslabs know its chunks best."""
         return whole(self.shape)
 
     @abstractmethod
     def _fragment(self) -> Fragment:
-        """Return the variable as it is stored now."""
+        """Return the variable as currently stored."""
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         if not len(made):
@@ -57,10 +57,10 @@ class VariableReader(Reader):
 
 
 class SlabReader(VariableReader):
-    """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension.
+    """A variable read in hyperslabs by a library or a plug-in; `slab` is called with a slice per dimension.
 
-    Of a variable in a Zarr store, `stored` tells where its chunks are.
-    Of a variable of a PP file, `addresses` returns its file, its fields as a grid, and the address of each.
+    For a variable in a Zarr store, `stored` locates its chunks.  For a variable of a PP file, `addresses` returns its
+    file, its fields as a grid, and the address of each.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SlabReader(VariableReader):
         return f"<SlabReader of {self._header.variable!r} {self.shape} {self.dtype}>"
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-        """Return where all that is stored begins and ends, where that is known."""
+        """Return the bounds of everything that is stored, if known."""
         return None if self._stored is None else stored_boxes(self._stored, sparse)
 
     def _fragment(self) -> Fragment:
@@ -109,7 +109,7 @@ class SlabReader(VariableReader):
 
 
 class OpenReader(VariableReader):
-    """A variable of a dataset that is open, as its description has it; `values` reads hyperslabs."""
+    """A variable of an open dataset, according to its description; `values` reads hyperslabs."""
 
     def __init__(self, header: Header, values: Callable[[tuple[slice, ...]], npt.NDArray[Any]], label: str) -> None:
         self._describe(header)

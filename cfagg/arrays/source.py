@@ -1,7 +1,7 @@
-"""Opening one netCDF file's metadata: what is in it, and which variables are aggregations.
+"""Opening one netCDF file's metadata: its contents, and which variables are aggregations.
 
-Only the named file is opened, and only its metadata is read: no partition is touched.  What comes back is plain,
-immutable data (`Source`, `Group`, `Variable` and `cfagg.model.Aggregation`) that outlives the open file.
+Only the named file is opened, and only its metadata is read: no partition is touched.  The result is plain, immutable
+data (`Source`, `Group`, `Variable` and `cfagg.model.Aggregation`) that outlives the open file.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _MARK = re.compile(r"(NCA|CFA)(-[0-9.]+)?")
 
 @dataclass(frozen=True)
 class Group:
-    """One group of a file, or the whole of a file without groups."""
+    """One group of a file, or a whole file without groups."""
 
     path: str  # "/" is the root
-    dimensions: dict[str, int]  # that this group itself defines, in file order
+    dimensions: dict[str, int]  # defined in this group itself, in file order
     unlimited: frozenset[str] = frozenset()
     attributes: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, Variable | Aggregation] = field(default_factory=dict)  # public ones in file order
-    # variables that only hold the values of partitions, or describe them
+    # variables that only contain the values of partitions, or describe them
     private: dict[str, Variable] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    # what is said of every fragment, each with the name of its aggregation
+    # facts about every fragment, each with the name of its aggregation
     facts: dict[str, tuple[str, Aggregation]] = field(default_factory=dict)
-    # what is an aggregation, or looks like one, and cannot be read, with the reason
+    # aggregations and lookalikes that cannot be read, with the reason
     unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Group]:
@@ -85,7 +85,7 @@ class Group:
 
     @property
     def public_attributes(self) -> dict[str, Any]:
-        """Attributes as they hold for what is read: `Conventions` without the mark of an aggregation file.
+        """Attributes that apply to the data as read: `Conventions` without the mark of an aggregation file.
 
         >>> Group("/", {}, attributes={"Conventions": "CF-1.5 NCA"}).public_attributes
         {'Conventions': 'CF-1.5'}
@@ -103,7 +103,7 @@ class Group:
 
     @property
     def has_aggregations(self) -> bool:
-        """Whether this group or one below it holds an aggregation."""
+        """Whether this group or one below it contains an aggregation."""
         return any(isinstance(v, Aggregation) for g in self.walk() for v in g.variables.values())
 
 
@@ -111,10 +111,10 @@ class Group:
 class Source:
     """The metadata of one file."""
 
-    path: str  # as it was named
-    format: str  # as the netCDF library names it, for instance "NETCDF4"
+    path: str  # as named by the user
+    format: str  # as named by the netCDF library, for instance "NETCDF4"
     root: Group
-    #: In names of files, as the user says.
+    #: Substitutions in file names, set by the user.
     substitutions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class Source:
         return [g.path for g in self.root.walk()]
 
     def find(self, variable: str) -> tuple[Group, Variable | Aggregation]:
-        """Return a variable, private ones included, by its name or path, and the group that holds it."""
+        """Return a variable, including private ones, by its name or path, and its group."""
         where, _, name = variable.rpartition("/")
         group = self.group(where)
         found = group.variables.get(name) or group.facts.get(name, (None, None))[1] or group.private.get(name)
@@ -160,7 +160,7 @@ class Source:
         return group, found
 
     def find_from(self, group: str, variable: str) -> tuple[Group, Variable | Aggregation]:
-        """Return a variable as `find`, but search a name or relative path from `group` upwards."""
+        """Return a variable like `find`, but search a name or relative path from `group` upwards."""
         if variable.startswith("/"):
             return self.find(variable)
         parts = [name for name in group.split("/") if name]
@@ -174,19 +174,19 @@ class Source:
 
 @dataclass(frozen=True)
 class OtherSource(Source, ABC):
-    """The metadata of what is not netCDF, which makes the readers of its variables itself."""
+    """The metadata of a source other than netCDF, which creates the readers of its variables itself."""
 
     @abstractmethod
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Any:
         """Return the `cfagg.arrays.reader.Reader` of a variable."""
 
     def fingerprint(self) -> str | None:
-        """Return a digest of the state of all that it consists of, `None` where that is one file."""
+        """Return a digest of the state of everything that it consists of, or `None` for a single file."""
         return None
 
 
 def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:
-    """Raise one error about all that cannot be read, if there is anything; `remedy` is what else to do."""
+    """Raise one error about everything that cannot be read, if anything; `remedy` is the alternative."""
     found = list(errors)
     if not found:
         return
@@ -203,7 +203,7 @@ def open_source(path: str | os.PathLike[str], substitutions: Mapping[str, str] |
     """Read the metadata of one netCDF file; no partition is opened.
 
     Aggregations that break their convention are in `Group.unreadable`, each with every problem listed. `substitutions`
-    count before those of names of files that the file itself makes.
+    take precedence over those that the file itself defines.
     """
     from cfagg.storage.handles import handles
 
@@ -212,7 +212,7 @@ def open_source(path: str | os.PathLike[str], substitutions: Mapping[str, str] |
 
 
 def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None = None) -> Source:
-    """Read the metadata of an open file; `name` is what it is called."""
+    """Read the metadata of an open file; `name` is its name in messages."""
     from cfagg.formats.values.netcdf import opened_handle
 
     given = substitutions or {}
@@ -234,7 +234,7 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
 
 
 def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:
-    """Read the metadata of a file that no library opens, for it is on another machine."""
+    """Read the metadata of a remote file, which no library opens."""
     from cfagg.arrays.linked_source import LinkedGroup
     from cfagg.formats.metadata.url import of_handle
 
@@ -256,7 +256,7 @@ def _with_links(source: Source, links: Mapping[str, str]) -> Source:
 
 
 def _stated(group: netCDF4.Dataset) -> Stated:
-    """Return one group and those below as the file states them."""
+    """Return one group and those below as stored in the file."""
     from cfagg.formats.values.netcdf import attributes_of, dtype_of
 
     return Stated(
@@ -279,7 +279,7 @@ def _root(stated: Stated, file: str, handle: Handle, substitutions: Mapping[str,
     root = _group((stated,), file, {}, {}, scoping)
     if scoping.used:
         for group in root.walk():
-            # What describes fragments, or holds them, is no data of its own.
+            # Variables that describe or contain fragments are not data of their own.
             for name in [n for n in group.variables if f"{group.path.rstrip('/')}/{n}" in scoping.used]:
                 ordinary = group.variables[name]
                 if isinstance(ordinary, Variable):
@@ -315,7 +315,7 @@ def _group(
         if name in private or name in unreadable:
             continue
         if detection.mark_of(ordinary.attributes, ordinary.dims) is not None:
-            # Its one value represents an array, and means nothing.
+            # Its single value only represents an array, and means nothing.
             seen: set[str] = set()
             scope = scoping.scope(chain, sizes, reachable, seen)
             try:
@@ -341,12 +341,12 @@ def _group(
 
 
 def _unreadable(group: str, name: str, message: str, problems: Iterable[Problem] = ()) -> UnreadableAggregationError:
-    """Return why an aggregation cannot be read, with its path in the file."""
+    """Return the reason why an aggregation cannot be read, with its path in the file."""
     return UnreadableAggregationError(message, problems, [f"{group.rstrip('/')}/{name}".lstrip("/")])
 
 
 def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:
-    """Let aggregated bounds without units or calendar have those of their coordinate variable (CF section 7.1)."""
+    """Give aggregated bounds without units or calendar those of their coordinate variable (CF section 7.1)."""
     for name, parent in variables.items():
         for key in BOUNDS:
             bounds = variables.get(str(parent.attributes.get(key, "")))
@@ -356,7 +356,7 @@ def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:
                 units, calendar = parent.units, parent.calendar
             else:
                 units, calendar = (_text_or_none(parent.attributes.get(k)) for k in ("units", "calendar"))
-            if "units" in bounds.attributes or "calendar" in bounds.attributes:  # not text, and never understood
+            if "units" in bounds.attributes or "calendar" in bounds.attributes:  # not text, so never interpreted
                 continue
             variables[bounds.name] = replace(
                 bounds,
@@ -367,5 +367,5 @@ def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:
 
 
 def _text_or_none(value: object) -> str | None:
-    """Return an attribute's text, `None` where it is absent or no text."""
+    """Return an attribute's text, or `None` if it is absent or not text."""
     return value if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Fragments that are arrays of Zarr stores, which only a user names: no file refers to one."""
+"""Fragments that are arrays of Zarr stores, which only the user can name, not a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STORES", "open_array"]
 
-#: How partitions call the formats of fragments that are arrays in stores, references to chunks among them.
+#: Names in partitions of the formats of fragments that are arrays in stores, including references to chunks.
 STORES = ("zarr", "kerchunk")
 
 #: Documents at the root of a store.
@@ -27,7 +27,7 @@ _DOCUMENTS = ("zarr.json", ".zmetadata", ".zgroup", ".zattrs")
 
 
 def open_array(path: str, address: str, allow: Iterable[str], where: str) -> tuple[Header, Reader]:
-    """Return an array of a store, links in which may lead to `allow`, and what reads it; no chunk is read."""
+    """Return an array of a store, whose links may point to `allow`, and its reader; no chunk is read."""
     links = tuple(one for one in allow if not is_url(one))
     try:
         source = _store(path, links, _stamp(path))
@@ -41,7 +41,7 @@ def open_array(path: str, address: str, allow: Iterable[str], where: str) -> tup
 
 @lru_cache(maxsize=64)
 def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSource:  # noqa: ARG001
-    """Return the metadata of a Zarr store, or of references; `stamp` tells one state of its root from another."""
+    """Return the metadata of a Zarr store, or of references; `stamp` distinguishes states of its root."""
     from cfagg.arrays.reference_source import open_reference_source
     from cfagg.arrays.zarr_source import open_zarr_source
 
@@ -50,7 +50,7 @@ def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSo
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    """Return when the metadata of the root of a store were changed."""
+    """Return the modification times of the metadata of the root of a store."""
     found: list[int] = []
     for name in () if is_url(path) else (f"{path}/{document}" for document in _DOCUMENTS):
         with suppress(OSError):

@@ -42,7 +42,7 @@ class NetcdfReader(VariableReader):
         return f"<NetcdfReader of {self.variable!r} {self.shape} {self.dtype}>"
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-        """Return where the chunks that were written begin and end, where these are few of many."""
+        """Return the bounds of the written chunks, if these are few of many."""
         from cfagg.arrays.index.tables import few_chunks
 
         located = locate(self.path, self.variable, CONTEXT_SOURCE, self.group)
@@ -65,7 +65,7 @@ class NetcdfReader(VariableReader):
 
 
 class RefusedReader(Reader):
-    """An ordinary variable whose values may not be read: asking for any raises why."""
+    """An ordinary variable whose values may not be read: requesting any raises the reason."""
 
     def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], error: AccessError) -> None:
         self.dims, self.shape, self.dtype, self.attributes, self.encoding = dims, shape, dtype, {}, {}
@@ -74,7 +74,7 @@ class RefusedReader(Reader):
         self.grid = whole(shape)
 
     def read(self, selection: Any, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:  # noqa: ARG002
-        """Raise why it may not be read."""
+        """Raise the reason why it may not be read."""
         raise AccessError(self.error.message)
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:  # noqa: ARG002

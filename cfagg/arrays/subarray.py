@@ -1,10 +1,10 @@
-"""Which elements of a sub-array a selection needs, in the form in which a file can be read.
+"""The elements of a sub-array that a selection needs, in a form in which a file can be read.
 
-A partition may be a part of its sub-array, may run the other way than the master array, and only some of it may be
-selected.  The three are composed into one range or list of indices per dimension; a file is then read forward, in few
-runs, and what has to be reversed, repeated or reordered is taken from the block in memory.
+A partition may be a part of its sub-array, may be reversed relative to the master array, and may be selected only in
+part.  The three are composed into one range or list of indices per dimension; a file is then read forward, in few runs,
+and elements are reversed, repeated or reordered in memory.
 
-*sub-array*: the part of a fragment that fills a partition, in the form in which it is stored.
+*sub-array*: the part of a fragment that fills a partition, in its stored form.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Indices along one dimension: a range, or an array where they follow no rule.
+#: Indices along one dimension: a range, or an array if they are irregular.
 Indices = range | Int64
 
-#: Bytes that are rather read and thrown away than skipped by one more request.
+#: Bytes that are read and discarded rather than skipped by another request.
 GAP_BYTES = 2**16
 
 
@@ -38,14 +38,14 @@ class AxisRead:
 
     runs: tuple[slice, ...]  # slices with 0 <= start < stop and a positive step, ascending and disjoint
     count: int  # elements read, all runs together
-    pick: slice | Int64 | None = None  # which of them to take, in which order; `None`: as they come
+    pick: slice | Int64 | None = None  # which of them to use, in which order; `None`: all in this order
 
 
 def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
-    """Return the indices into a sub-array that a selection of one partition means along one dimension.
+    """Return the indices into a sub-array for a selection of one partition along one dimension.
 
     `indices` are the part that is the partition's data array, `chosen` ascends in the master's direction from the
-    partition's lower edge. The result has the sub-array's direction: where `flip`, the last selected element comes
+    partition's lower edge. The result has the sub-array's direction: with `flip`, the last selected element comes
     first.
 
     >>> compose(range(10, 0, -2), slice(1, 4, 2), False)
@@ -66,7 +66,7 @@ def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
 
 
 def push(indices: Indices, element_bytes: int) -> AxisRead:
-    """Return how to read indices of a dimension; `element_bytes` of each decide whether a gap is skipped or read.
+    """Return how to read indices of a dimension; `element_bytes` determine whether a gap is skipped or read.
 
     >>> push(range(9, 2, -3), 8)
     AxisRead(runs=(slice(3, 10, 3),), count=3, pick=slice(None, None, -1))
@@ -137,8 +137,8 @@ class Fragment:
     where: str  # file, variable and partition, for messages
     # the same in parts, each with its place; a part is overwritten by the next
     scan: Callable[[Sequence[slice]], Iterable[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
-    layout: Layout | None = None  # of a sub-array, by what the aggregation and its file say
-    stored: StoredVariable | None = None  # where its values stand, if they are read as they are stored
+    layout: Layout | None = None  # of a sub-array, from the aggregation and its file
+    stored: StoredVariable | None = None  # the location of its values, if they are read as stored
 
     @property
     def place(self) -> str:

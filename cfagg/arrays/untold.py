@@ -1,4 +1,4 @@
-"""What only the source's format says about dimensions, noted where the written format cannot express it."""
+"""Notes on properties of dimensions that the written format cannot express."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["unlimited_note", "unused_note"]
 
 
 def unlimited_note(root: Group, chosen: Collection[str] | None, why: str, *, empty: bool = True) -> tuple[str, ...]:
-    """Return the note that unlimited dimensions of the variables that are written are so no longer, if there are any.
+    """Return the note that unlimited dimensions of written variables are no longer unlimited, if there are any.
 
-    `chosen` are the paths of these variables, all where it is `None`.  Without `empty`, dimensions of the size 0 stay
+    `chosen` are the paths of these variables, all if it is `None`.  Without `empty`, dimensions of size 0 stay
     unlimited.
 
     >>> unlimited_note(Group("/", {"time": 3, "x": 2}, frozenset({"time"})), None, "Zarr does not say it")

@@ -1,4 +1,4 @@
-"""A Zarr store as a source: what is in it, and its values, as `cfagg.arrays.source` gives a file's."""
+"""A Zarr store as a source: its contents and values, as `cfagg.arrays.source` provides them for a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["ZarrSource", "open_zarr_source", "source_of_store"]
 
 @dataclass(frozen=True)
 class ZarrSource(OtherSource):
-    """The metadata of one Zarr store, and where its values are."""
+    """The metadata of one Zarr store, and the location of its values."""
 
     store: LocalStore | RemoteStore | IcechunkStore = field(kw_only=True)
     arrays: dict[str, model.Variable] = field(kw_only=True)
@@ -41,7 +41,7 @@ class ZarrSource(OtherSource):
         return "NCZarr" in self.format
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
-        """Return the reader of an array: chunk by chunk where they are decoded here, else through zarr-python."""
+        """Return the reader of an array: cfagg's own if it can decode the chunks, else through zarr-python."""
         from cfagg.arrays.chunked import ZarrReader
         from cfagg.arrays.slabs import SlabReader
 
@@ -70,7 +70,7 @@ class ZarrSource(OtherSource):
         return SlabReader(header, slab, label, chunks=chunks, grid=grid, fill=fill, workers=workers, stored=array)
 
     def _array(self, path: str, *, any_type: bool = False) -> ZarrArray | None:
-        """Return an array of the store, `None` of one whose metadata are not read here."""
+        """Return an array of the store, or `None` if its metadata are not read here."""
         try:
             if isinstance(self.store, LocalStore):
                 return open_array(self.store.path, path, allow=self.store.allow, any_type=any_type)
@@ -81,13 +81,13 @@ class ZarrSource(OtherSource):
             return None
 
     def _document(self, key: str) -> bytes | None:
-        """Return a document of an array; none of version 3 is asked for in a store of version 2."""
+        """Return a document of an array; no document of version 3 is requested in a store of version 2."""
         return None if self.format.startswith("Zarr v2") and key.endswith("zarr.json") else self.store.read(key)
 
     def fingerprint(self) -> str:
-        """Return a digest of names, sizes and times of change of all that the store holds."""
+        """Return a digest of names, sizes and modification times of everything in the store."""
         if isinstance(self.path, Url) or not isinstance(self.store, LocalStore):
-            # Whether chunks elsewhere are as they were is not known, so no conversion of them is resumed.
+            # Whether chunks elsewhere have changed is not known, so their conversion is never resumed.
             return os.urandom(16).hex()
         digest = hashlib.sha256()
         for folder, names, files in os.walk(self.path):
@@ -100,7 +100,7 @@ class ZarrSource(OtherSource):
 
 
 def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> ZarrSource:
-    """Return the metadata of a Zarr store in a directory, links in which may lead to `allow`; no chunk is read.
+    """Return the metadata of a Zarr store in a directory, whose links may point to `allow`; no chunk is read.
 
     >>> import tempfile, numpy as np, zarr
     >>> store = tempfile.mkdtemp()
@@ -128,7 +128,7 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
 
 
 def source_of_store(name: str, form: str, store: LocalStore | RemoteStore | IcechunkStore) -> ZarrSource:
-    """Return what is in a store."""
+    """Return the contents of a store."""
     dataset = open_store(store)
     arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
     return ZarrSource(
@@ -147,18 +147,18 @@ def _attributes(group: model.Group, store: LocalStore | RemoteStore | IcechunkSt
 
 
 def _shown(node: Node) -> dict[str, Any]:
-    """Return the attributes of a node as written, without what only describes how it is stored."""
+    """Return the stored attributes of a node, without those that only describe its storage."""
     return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
 
 
 def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkStore) -> Variable:
-    """Return what an array is."""
+    """Return the description of an array."""
     read: Any = found.read
     node = read_node(store, read.path, read.format)
     if node is None:
         raise SourceError(f"{store.source}: array {found.path!r} was removed while the store was read")
     attributes = {k: v for k, v in _shown(node).items() if k != "_FillValue"}
-    # Zarr v2 has no other place for a fill value, so that readers take it for one that is missing.
+    # Zarr v2 has no other place for a missing value, so readers treat the fill value as one.
     own: Any = found.attributes.get("_FillValue") if found.fill is None else found.fill
     if own is not None:
         attributes["_FillValue"] = own.reshape(-1)[0] if isinstance(own, np.ndarray) else own
@@ -166,7 +166,7 @@ def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkS
 
 
 def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:
-    """Return the type of an array as `cfagg.arrays.source.Variable` has it."""
+    """Return the type of an array as in `cfagg.arrays.source.Variable`."""
     given: Any = node.document.get("data_type" if node.format == 3 else "dtype")
     if found.kind in ("integer", "float", "char"):
         return found.dtype

@@ -1,4 +1,4 @@
-"""Rows of different lengths in a store, as in matrices by compressed rows (CSR): read row by row or batch by batch.
+"""Rows of different lengths in a store, as in compressed sparse rows (CSR): read row by row or batch by batch.
 
 A group has the arrays ``data``, perhaps ``indices`` (columns), and ``indptr`` (where each row begins).
 """

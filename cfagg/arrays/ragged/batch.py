@@ -1,4 +1,4 @@
-"""Some rows in memory: as read, and as the batches formed from them."""
+"""Rows in memory: as read, and as the batches formed from them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows, in the order in which they were asked for.
+    """Rows in the order in which they were requested.
 
     Attributes
     ----------
     numbers : int64[rows]
-        Which rows of the store they are.
+        Indices of the rows in the store.
     data, indices : array
-        Their values and columns, row after row; `indices` is None where rows have no columns.
+        Their values and columns, row after row; `indices` is None if rows have no columns.
     indptr : int64[rows + 1]
         Where each row begins in these.
     labels : dict
-        Of each label the values of these rows.
+        The values of each label for these rows.
     columns : int, optional
-        How many columns there are.
+        Number of columns.
     """
 
     numbers: Int64
@@ -62,7 +62,7 @@ class Batch:
             yield Row(number, self.data[a:b], None if self.indices is None else self.indices[a:b])
 
     def to_dense(self) -> npt.NDArray[Any]:
-        """Return the rows as a matrix, 0 where they have no value; values of one place are added, as scipy does it."""
+        """Return the rows as a matrix, 0 without a value; values with the same index are added, as in scipy."""
         indices, columns = self._matrix()
         try:
             out = np.zeros((len(self), columns), self.data.dtype)
@@ -84,7 +84,7 @@ class Batch:
         return csr_array((self.data, indices, self.indptr), shape=(len(self), columns))
 
     def _matrix(self) -> tuple[npt.NDArray[Any], int]:
-        """Return columns that are within the matrix."""
+        """Return columns, all within the matrix, and their number."""
         if self.indices is None or self.columns is None:
             raise UnsupportedError(f"{self.where} have no columns, so they are not a matrix; use data and indptr")
         if len(self.indices) and not 0 <= int(self.indices.min()) <= int(self.indices.max()) < self.columns:
@@ -99,15 +99,15 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows in memory, wherever they stand in it."""
+    """Rows in memory, at any positions."""
 
     numbers: Int64
-    arrays: tuple[npt.NDArray[Any], ...]  # data, and indices where there are some
+    arrays: tuple[npt.NDArray[Any], ...]  # data, and indices if there are any
     starts: tuple[Int64, ...]
     lengths: Int64
 
     def taken(self, order: Int64) -> tuple[Int64, tuple[npt.NDArray[Any], ...], Int64]:
-        """Return numbers, arrays and `indptr` of some of them, by one call of the kernel."""
+        """Return numbers, arrays and `indptr` of some of the rows, by one call of the kernel."""
         indptr = np.zeros(len(order) + 1, np.int64)
         np.cumsum(self.lengths[order], out=indptr[1:])
         outs = tuple(np.empty(int(indptr[-1]), a.dtype) for a in self.arrays)
@@ -115,7 +115,7 @@ class Held:
         return self.numbers[order], outs, indptr
 
     def joined(self, other: Held) -> Held:
-        """Return these rows and others behind them."""
+        """Return these rows followed by others."""
         starts = tuple(
             np.concatenate([s, o + len(a)]) for s, o, a in zip(self.starts, other.starts, self.arrays, strict=True)
         )

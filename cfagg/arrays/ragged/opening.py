@@ -1,4 +1,4 @@
-"""Opening rows of different lengths: arrays and attributes of a group are compared with each other."""
+"""Opening rows of different lengths, with checks that the arrays and attributes of a group are consistent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PARTS", "open_rows"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Arrays that make up the rows; all others of one dimension of their number are labels.
+#: Arrays that make up the rows; any other one-dimensional array of their number is a label.
 PARTS = ("data", "indices", "indptr")
 
 
@@ -30,7 +30,7 @@ def open_rows(
     storage_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> Rows:
-    """Open rows of different lengths: those of `cfagg.write_rows`, and matrices by rows of anndata and others.
+    """Open rows of different lengths: those of `cfagg.write_rows`, and CSR matrices of anndata and others.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def open_rows(
     group : str, optional
         The group with ``data``, ``indptr`` and perhaps ``indices``; by default the root.
     allow, storage_options, workers
-        As of `cfagg.open_array`.
+        As for `cfagg.open_array`.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def open_rows(
     Raises
     ------
     ConventionError
-        If the arrays do not fit together.
+        If the arrays are inconsistent.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def open_rows(
 
 
 def _indptr(opened: Mapping[str, LazyArray], where: str) -> Int64:
-    """Return where rows begin, once it fits the other arrays."""
+    """Return the starts of rows, after checking that they fit the other arrays."""
     array, size = opened["indptr"], opened["data"].size
     if not 1 <= array.size <= MOST_ROWS:
         raise LimitError(f"{where}: indptr has {array.size:,} elements, expected from 1 to {MOST_ROWS:,}")
-    # The ends first: of an array that claims to be large, and is not stored, they are no such numbers.
+    # The ends first, since they show whether an array that claims to be large is stored at all.
     found: Int64 = array[[0, -1]].astype(np.int64)
     if int(found[0]) == 0 and int(found[-1]) == size:
         found = np.asarray(array).astype(np.int64)
@@ -120,7 +120,7 @@ def _indptr(opened: Mapping[str, LazyArray], where: str) -> Int64:
 
 
 def _columns(attributes: Mapping[str, Any], indices: LazyArray | None, rows: int, where: str) -> int | None:
-    """Return the number of columns, as it is written beside the arrays."""
+    """Return the number of columns stored next to the arrays."""
     said = attributes.get("encoding-type")
     if said is not None and str(said) == "csc_matrix":
         raise UnsupportedError(f"{where} is a matrix by columns (csc_matrix), but only rows are read; write it by rows")

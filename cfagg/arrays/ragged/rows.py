@@ -1,7 +1,6 @@
 """Rows of different lengths, read row by row or batch by batch.
 
-What a batch needs of the chunks is read once, of all that it touches at a time, and one kernel puts its rows one after
-the other.
+The parts of chunks that a batch needs are read once, all chunks together, and one kernel concatenates the rows.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ __all__ = ["MOST_ROWS", "Rows"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows in one store, and chunks that are read at a time: columns of more would not be held in memory.
+#: Most rows in one store, and chunks that are read at a time: columns of more would not fit in memory.
 MOST_ROWS = 2**28
 
-#: Decoded bytes that are read at a time where rows are asked for one after the other.
+#: Decoded bytes that are read at a time if rows are requested one after the other.
 AHEAD = 1 << 24
 
 
 class Rows:
-    """Rows of different lengths, made by `cfagg.open_rows`; nothing but where they begin is held in memory.
+    """Rows of different lengths, opened by `cfagg.open_rows`; only their starts are kept in memory.
 
     Attributes
     ----------
     indptr : int64[rows + 1]
-        Where each row begins, and where the last one ends.
+        Start of each row, and the end of the last.
     columns : int, optional
-        How many columns there are, where rows have such.
+        Number of columns, if rows have any.
     dtype
         Type of the values.
     labels : dict of arrays
@@ -61,7 +60,7 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, int | None]:
-        """Rows and columns; None where rows have no columns."""
+        """Numbers of rows and columns; None if rows have no columns."""
         return len(self), self.columns
 
     def __repr__(self) -> str:
@@ -81,13 +80,13 @@ class Rows:
         return {name: np.asarray(array) for name, array in self._labels.items()}
 
     def __getitem__(self, key: Any) -> Batch:
-        """Return rows: of a slice, an index array or a mask in their order, of an integer this one."""
+        """Return the rows of a slice, an index array or a mask in their order, or a single one for an integer."""
         numbers = self._numbers(key)
         unique, inverse = np.unique(numbers, return_inverse=True)
         return self._batch(self._hold(unique), inverse)
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield row by row; each chunk is read once, where rows do not go on in the next one."""
+        """Yield row by row; each chunk is read once, unless rows extend into the next one."""
         for held in self._windows(np.arange(self._groups), AHEAD):
             yield from self._batch(held, np.arange(len(held.numbers)))
 
@@ -95,21 +94,21 @@ class Rows:
         self, size: int, *, shuffle: bool = False, seed: int | None = None, memory: int | str = "256 MiB",
         last: bool = True,
     ) -> Iterator[Batch]:  # fmt: skip
-        """Yield all rows in batches; each chunk is read once, where rows do not go on in the next one.
+        """Yield all rows in batches; each chunk is read once, unless rows extend into the next one.
 
         Parameters
         ----------
         size : int
             Rows of a batch.
         shuffle : bool
-            Whether in a random order: chunks are read in one, as many as fit in `memory`, and the rows of these are
-            drawn in one.  Where all rows fit, every order is as likely as any other.
+            Whether the order is random: chunks are read in random order, as many as fit in `memory`, and their rows are
+            shuffled.  If all rows fit, every order is equally likely.
         seed : int, optional
-            Gives the same order each time.
+            Seed for a reproducible order.
         memory : int or str
-            Decoded bytes that are held at a time, if one chunk is not more.
+            Decoded bytes that are kept at a time, unless one chunk is larger.
         last : bool
-            Whether a last batch of fewer rows is given, too.
+            Whether to yield a last batch of fewer rows, too.
         """
         if an_integer(size, "size") < 1:
             raise OptionError(f"size={size}: a batch has 1 row at least")
@@ -157,7 +156,7 @@ class Rows:
         return np.where(found < 0, found + count, found)
 
     def _hold(self, numbers: Int64) -> Held:
-        """Return ascending rows as they are read: of each chunk they touch, from the first to the last of them."""
+        """Return ascending rows as they are read: the part of each chunk from the first to the last of them."""
         first, stop = self.indptr[numbers], self.indptr[numbers + 1]
         some = stop > first
         arrays, starts = [], []
@@ -178,7 +177,7 @@ class Rows:
 
     @cached_property
     def _bounds(self) -> Int64:
-        """Rows at which groups begin that are read together: those that begin in one chunk of the values."""
+        """First rows of groups that are read together; a group has the rows that begin in one chunk of the values."""
         axis = self._readers[0].grid.axes[0]
         size = int(self.indptr[-1])
         if self._readers[0].grid.size > MOST_ROWS:
@@ -210,7 +209,7 @@ class Rows:
 
 
 def _read_spans(reader: Reader, first: Int64, stop: Int64) -> tuple[npt.NDArray[Any], Int64]:
-    """Read ascending ranges of elements, and return what was read and where each begins in it."""
+    """Read ascending ranges of elements, and return the elements and the start of each range in them."""
     if not len(first):
         return np.empty(0, reader.dtype), first
     axis = reader.cells.axes[0]
@@ -220,13 +219,13 @@ def _read_spans(reader: Reader, first: Int64, stop: Int64) -> tuple[npt.NDArray[
         head, tail = np.searchsorted(axis, first, "right") - 1, np.searchsorted(axis, stop - 1, "right") - 1
     if int((tail - head).sum()) > MOST_ROWS:
         raise LimitError(f"{reader.label}: the rows touch more than {MOST_ROWS:,} chunks; select fewer rows")
-    # Cells that any range touches: those where some begin, and those that they go on to.
+    # Cells that any range touches: those in which ranges begin, and those into which they extend.
     more = np.repeat(head, tail - head) + np.arange(int((tail - head).sum())) + 1
     more -= np.repeat(np.cumsum(tail - head) - (tail - head), tail - head)
     cell = np.unique(np.concatenate([head, more]))
     lower = cell * axis.chunk if isinstance(axis, Regular) else axis[cell]
     upper = np.minimum(lower + axis.chunk, reader.shape[0]) if isinstance(axis, Regular) else axis[cell + 1]
-    # Of each the part from the first to the last element that is needed: ranges ascend.
+    # The part of each from the first to the last element needed, since ranges ascend.
     begin = np.maximum(first[np.searchsorted(stop, lower, "right")], lower)
     end = np.minimum(stop[np.searchsorted(first, upper, "left") - 1], upper)
     count = end - begin
