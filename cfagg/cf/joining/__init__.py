@@ -1,4 +1,4 @@
-"""Which variables or fields are parts of one array: the CF aggregation rules over columns, without files."""
+"""Deciding which variables or fields are parts of one array: the CF aggregation rules on columns, without files."""
 
 from cfagg.cf.joining.boxes import Boxes, join
 from cfagg.cf.joining.comparing import members_of

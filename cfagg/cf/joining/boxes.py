@@ -1,7 +1,7 @@
 """Joining members into boxes, each the product of its coordinates along each axis, with every cell filled once.
 
-Members are joined along one axis if all else is equal, then the results along the next axis, until nothing changes.
-The order of axes matters only if members are missing; then the order is taken that leaves the fewest boxes.
+Members are joined along one axis if everything else is equal, then the results along the next axis, until nothing
+changes. The order of axes matters only if members are missing; then the order that leaves the fewest boxes is used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cfagg.errors import OptionError
 
 __all__ = ["Boxes", "join"]
 
-#: Axes of which all orders are tried.
+#: Maximum number of axes of which all orders are tried.
 _MOST_ORDERED = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Boxes:
-    """The boxes that members were joined into.
+    """The boxes into which members were joined.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Boxes:
     extent : int64 array, shape (boxes, axes)
         The number of coordinates of each box along each axis.
     descending : bool array, shape (boxes, axes)
-        Whether the coordinates of a box decrease, like those of its first member with more than one.
+        Whether the coordinates of a box decrease, as those of its first member with more than one do.
     flipped : bool array, shape (n, axes)
-        Whether a member is stored in the other direction than its box.
+        Whether a member is stored in the opposite direction to its box.
     scattered : mapping of (member, axis) to int64 array
-        The place in the box of each stored coordinate of a member, if they are not one ordered range (interleaved
-        members, labels); -1 for one that is not used.
+        The position in the box of each stored coordinate of a member, if they are not one ordered range (interleaved
+        members, labels); -1 for unused ones.
     trimmed : mapping of (member, axis) to slice
-        The stored part of a member that is used along an axis, if others replace the rest.
+        The stored part of a member that is used along an axis, if other members replace the rest.
     dropped : bool array, shape (n,)
-        Members that others replace entirely.
+        Members that are replaced entirely by others.
     parted : bool array, shape (n,)
-        Members of which some overlap, so that attributes of datasets were compared.
+        Members among which some overlap, so that attributes of datasets were compared.
     """
 
     box: Int64
@@ -77,11 +77,11 @@ class Boxes:
 
 
 def join(members: Members, options: Options | None = None, named: Callable[[int], str] | None = None) -> Boxes:
-    """Join members by options; messages call members by `named`.
+    """Join members according to options; messages name members by `named`.
 
-    Members that are equal in everything stay apart, each in an array of its own with its like.  Variables that overlap
-    are separated by attributes that identify datasets; if there are none, or these are equal, they stay apart from all
-    that they might have been joined with.
+    Identical members are kept in separate arrays, each joined with its counterparts.  Variables that overlap are
+    separated by attributes that identify datasets. If there are no such attributes, or they are equal, the variables
+    remain separate from everything they might otherwise have been joined with.
 
     >>> from cfagg.cf.joining import Axis, Members
     >>> time, level = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0])
@@ -119,7 +119,7 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
 def _parted(
     rows: Rows, properties: Callable[[], Mapping[str, tuple[Int64, Any]]], sets: list[Sets], options: Options
 ) -> tuple[Rows, Bools]:
-    """Return rows in which overlapping ones are separated by their datasets, and which these are."""
+    """Return rows in which overlapping ones are separated by dataset, and which rows these are."""
     wrong = conflicts(rows, sets, options)
     if not wrong.any():
         return rows, wrong
@@ -157,7 +157,7 @@ def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> No
 
 
 def _refuse_features(members: Members, rows: Rows, sets: list[Sets], named: Callable[[int], str]) -> None:
-    """Raise an error if members have features in common, of which no values can be chosen."""
+    """Raise an error if members have features in common, whose values cannot be chosen."""
     for k, (axis, own) in enumerate(zip(members.axes, sets, strict=True)):
         having = [p.ranged for p in members.parts.values() if p.ranged is not None and axis.name in p.axes]
         live = np.flatnonzero(np.any(having, axis=0)) if having else ()
@@ -185,7 +185,7 @@ def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *,
     n = rows.group.size
     whole = codes(rows.group, *rows.sets)
     if alike and n and int(whole.max()) + 1 < n:
-        # Of those that are equal in all, each has its like.
+        # Of identical rows, each is joined with its counterparts.
         rows = replace(rows, group=codes(rows.group, occurrences(whole)))
     group = rows.group
     best = np.arange(n)
@@ -194,7 +194,7 @@ def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *,
     varies[[a for a in range(len(sets)) if a not in allowed]] = False
     kind = codes(np.zeros(count.size, np.int64), *varies)
     for k in range(int(kind.max(initial=-1)) + 1):
-        # What is one box already cannot become fewer.
+        # A single box cannot be reduced further.
         along = [a for a in allowed if varies[a, kind == k].any()]
         for way, order in _ways(along, options):
             chosen = np.flatnonzero((count > 1)[group] & (kind == k)[group])
@@ -214,7 +214,7 @@ def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *,
 
 
 def _ways(axes: list[int], options: Options) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield ways to join: all that fills an array at once, else in each order of the axes, else neighbours first."""
+    """Yield ways to join: all that fills an array at once, then each order of the axes, then neighbours first."""
     if len(axes) > 1 and options.axes is None and options.overlap and not options.contiguous:
         yield "whole", tuple(axes)
     for order in _orders(axes, options):
@@ -233,7 +233,7 @@ def _varies(group: Int64, sets: Int64) -> Bools:
 
 
 def _orders(axes: list[int], options: Options) -> Iterator[tuple[int, ...]]:
-    """Yield orders of the axes along which groups of one kind vary; of many axes only some of all orders."""
+    """Yield orders of the axes along which groups of one kind vary; for many axes, only some of the orders."""
     if options.axes is not None:
         yield tuple(axes)
     elif len(axes) <= _MOST_ORDERED:
@@ -245,7 +245,7 @@ def _orders(axes: list[int], options: Options) -> Iterator[tuple[int, ...]]:
 def _placed(
     label: Int64, sets: list[Sets], used: Mapping[tuple[int, int], Bools], dropped: Bools, parted: Bools
 ) -> Boxes:
-    """Return boxes in the order of their first members, with the place of each member."""
+    """Return boxes in the order of their first members, with the position of each member."""
     _, head, inverse = np.unique(label, return_index=True, return_inverse=True)
     number = np.empty(head.size, np.int64)
     number[np.argsort(head)] = np.arange(head.size)

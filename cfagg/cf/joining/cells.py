@@ -1,4 +1,4 @@
-"""Conditions on sizes and spacings of cells, which keep daily and monthly means of one quantity apart."""
+"""Conditions on sizes and spacings of cells, such as those that separate daily and monthly means of one quantity."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Conditions = tuple[tuple[str, tuple[Condition, ...]], ...]
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TEXT = re.compile(rf"\s*({_NUMBER})(?:\s+to\s+({_NUMBER}))?\s*(.*?)\s*")
-#: Lengths that vary, in days, as cf-python has them.
+#: Variable lengths in days, as in cf-python.
 _VAGUE = {"month": (28.0, 31.0), "year": (300.0, 366.0)}
 
 
@@ -75,7 +75,7 @@ def conditions_of(given: Any) -> Conditions:
 
 
 def condition_of(own: Coordinate, conditions: Any) -> str:
-    """Return the first condition that a coordinate fulfils, "" if there is none."""
+    """Return the first condition that a coordinate fulfils, or "" if there is none."""
     letter = axis_of(own.stated.attributes)
     several = next((c for key, c in conditions if key in (own.identity, letter)), ())
     if own.values.dtype.kind not in "iuf" or own.index:

@@ -1,4 +1,4 @@
-"""Described variables as members: columns of numbers, worked out on what is distinct in them."""
+"""Described variables as members: columns of numbers, computed once for each distinct object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cfagg.cf.joining.values import canonical_values, first_difference, in_units
 
 __all__ = ["members_of"]
 
-#: As many elements of what spans several axes are looked at one by one.
+#: Maximum number of elements that are compared one by one in companions along several axes.
 _ELEMENTS = 1 << 22
 
 
@@ -41,7 +41,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
             signature[column], labels[column] = cells
     by_name = {axis.name: axis for axis in axes}
     parts = {}
-    # What stands along other axes is something else, whatever its name: of other members, it says nothing of these.
+    # Companions along other axes are different ones even under the same name, and irrelevant for these members.
     stated = _distinct(d.parts for d in described)[1]
     for name, along in dict.fromkeys((n, own.axes) for one in stated for n, own in one.items()):
         part = _part(name, along, described, by_name, options)
@@ -51,7 +51,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
-    """Return the numbers of objects, and the distinct ones of these, by identity."""
+    """Return the numbers of objects, and the distinct objects, by identity."""
     number: dict[int, int] = {}
     distinct: list[Any] = []
     out = []
@@ -65,14 +65,14 @@ def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
 
 
 def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[str, Sequence[Any]]]:
-    """Return the columns of the signature, with what their numbers stand for."""
+    """Return the columns of the signature, and the values that their numbers represent."""
     own, distinct = _distinct(d.signature for d in described)
     signature: dict[str, Int64] = {}
     labels: dict[str, Sequence[Any]] = {}
     for name in dict.fromkeys(n for s in distinct for n in s):
         number, labels[name] = _numbers(s.get(name) for s in distinct)
         signature[name] = number[own] if own.size else number
-    # One that cannot be joined has a number of its own.
+    # Each variable that cannot be joined has its own number.
     alone = ((i, d.problem) if d.problem else (-1, None) for i, d in enumerate(described))
     signature["problem"], found = _numbers(alone)
     labels["problem"] = [problem for _, problem in found]
@@ -80,7 +80,7 @@ def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[
 
 
 class _Properties:
-    """Attributes by which variables may be parted, worked out when the first asks: few joins do, and reasons often."""
+    """Attributes that may separate variables, computed on first use: few joins need them, but reasons often do."""
 
     def __init__(self, described: Sequence[Described]) -> None:
         self._described = described
@@ -93,7 +93,7 @@ class _Properties:
 
 
 def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequence[Any]]]:
-    """Return the attributes that tell datasets apart, and names in files, as numbers, with what these stand for."""
+    """Return the attributes that distinguish datasets, and names in files, as numbers, with their values."""
     own, distinct = _distinct(d.around for d in described)
     mine, stated = _distinct(d.stated for d in described)
     found: dict[str, tuple[Int64, Sequence[Any]]] = {}
@@ -104,13 +104,13 @@ def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequen
             pairs = zip(own.tolist(), mine.tolist(), strict=True)
             found[name] = _numbers(around[a] if inner[s] is None else inner[s] for a, s in pairs)
     if len({s.name for s in stated}) > 1:
-        # Of variables of one file that say the same of themselves, only names tell which of another file is which.
+        # If variables of one file have the same metadata, only their names identify the counterparts in other files.
         found["name"] = _numbers(stated[s].name for s in mine.tolist())
     return found
 
 
 def _numbers(values: Iterable[Hashable]) -> tuple[Int64, list[Any]]:
-    """Return numbers of values, and the values by their numbers."""
+    """Return the numbers of values, and the values by number."""
     known: dict[Any, int] = {}
     return np.array([known.setdefault(v, len(known)) for v in values], np.int64), list(known)
 
@@ -118,11 +118,11 @@ def _numbers(values: Iterable[Hashable]) -> tuple[Int64, list[Any]]:
 def _axis(
     name: str, described: Sequence[Described], options: Options
 ) -> tuple[Axis, tuple[Int64, Sequence[Any]] | None]:
-    """Return where variables stand along one axis, and which conditions on cells they fulfil.
+    """Return the positions of variables along one axis, and the conditions on cells that they fulfil.
 
-    Those without the axis stand together.
+    All variables without the axis have the same position.
     """
-    # Variables of a file mostly share their axes and what belongs to them.
+    # Variables of a file mostly share their axes and companions.
     both, pairs = _pairs(described)
     keys: dict[tuple[Hashable, ...], int] = {}
     entries: list[Entry] = []
@@ -164,7 +164,7 @@ def _axis(
 def _pairs(
     described: Sequence[Described],
 ) -> tuple[Int64, list[tuple[Mapping[str, Coordinate], Mapping[str, Companion]]]]:
-    """Return the distinct pairs of axes and parts, and the number of the pair of each variable."""
+    """Return the distinct pairs of axes and companions, and the number of the pair of each variable."""
     number: dict[tuple[int, int], int] = {}
     pairs: list[tuple[Mapping[str, Coordinate], Mapping[str, Companion]]] = []
     out = []
@@ -179,7 +179,7 @@ def _pairs(
 
 
 def _along(name: str, coordinate: Coordinate, parts: Mapping[str, Companion]) -> dict[str, Companion]:
-    """Return what stands along one axis alone, value by value."""
+    """Return the companions along one axis alone, with one value for each coordinate."""
     return {n: p for n, p in sorted(parts.items()) if _is_along(p, name, coordinate)}
 
 
@@ -197,7 +197,7 @@ def _label(entries: Sequence[Entry], code: int, place: int) -> Any:
 
 
 def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str, Any, Any]:
-    """Return what of two coordinates with all that stands along them differs, and both values."""
+    """Return what differs between two coordinates or their companions along the axis, and both values."""
     one, other = entries[a], entries[b]
     if one.coordinate is None or other.coordinate is None:
         said = ["none" if e.coordinate is None else "there" for e in (one, other)]
@@ -226,7 +226,7 @@ def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str
 def _part(
     name: str, along: tuple[str, ...], described: Sequence[Described], axes: Mapping[str, Axis], options: Options
 ) -> Part | None:
-    """Return the companions of variables along these axes; none along one axis alone, of which they are part."""
+    """Return the companions of variables along these axes; `None` for those along a single axis, which belong to it."""
     both, pairs = _pairs(described)
     found = []
     made: dict[tuple[int, int], Companion] = {}
@@ -235,7 +235,7 @@ def _part(
         if part is not None and part.axes != along:
             part = None
         if part is not None and part.role == "bounds":
-            # Equal numbers are other bounds where their coordinates have other units.
+            # Bounds with equal numbers differ if their coordinates have other units.
             key = id(part), id(parts.get(name.removeprefix("bounds of ")))
             part = made[key] if key in made else made.setdefault(key, with_units(parts)[name])
         if part is not None and any(_is_along(part, a, of[a]) for a in along[:1] if a in of):
@@ -253,15 +253,15 @@ def _part(
             base = bases.setdefault(units_key(part.stated.text("units"), part.stated.text("calendar")), part.stated)
             arrays.append(in_units_of(meant(part), part.stated, base)[0])
         else:
-            # What was not compared is other in each; a digest stands for values that were not kept.
+            # Values that were not compared count as different in each; a digest represents values that were not kept.
             arrays.append(np.array([part.digest.hex() or f"{k}"], object))
     code = equal_arrays(arrays, options.rtol, options.atol)
     column = code[own][both] if both.size else code
     sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
-    # What features have a range of goes with these.
+    # Ranges along an inner axis follow their features.
     inner = {a: root_of(a) for a in along if root_of(a) and a not in axes}
     spans = frozenset(inner.get(a, a) for a in along if a)
-    if sums is None:  # equal numbers are something else where places have another order
+    if sums is None:  # equal numbers are different values if the coordinates have another order
         column = codes(column, *(_stored_order(axes[a]) for a in sorted(spans)))
     differing = partial(_differing_part, distinct, own[both] if both.size else own)
     there = np.array([p is not None for p in found])[both] if inner else None
@@ -269,14 +269,14 @@ def _part(
 
 
 def _stored_order(axis: Axis) -> Int64:
-    """Return a number for the points of each member as they are stored: the same for equal ones in one order."""
+    """Return a number for the stored order of the points of each member, the same for equal points in equal order."""
     own: Any = axis.points
     turns = (own.point[a:b].tobytes() for a, b in pairwise(own.offset.tolist()))
     return _numbers(turns)[0][axis.code]
 
 
 def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b: int) -> tuple[Any, Any]:
-    """Return what two members have of something else that belongs to them."""
+    """Return the differing values of two members of a companion."""
     one, other = distinct[own[a]], distinct[own[b]]
     if one is None or other is None or one.values is None or other.values is None:
         return _unkept(one), _unkept(other)
@@ -285,7 +285,7 @@ def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b:
 
 
 def _unkept(part: Companion | None) -> str:
-    """Return what there is to say of values that are too many to be kept."""
+    """Return a description of values that are too many to be kept."""
     if part is None:
         return "none"
     size = f"{prod(part.shape):,} values"
@@ -299,7 +299,7 @@ def _sums(
     axes: Mapping[str, Axis],
     options: Options,
 ) -> npt.NDArray[np.uint64] | None:
-    """Return sums over the elements of each, where these are few enough and stand along several axes."""
+    """Return sums over the elements of each companion, if these are few enough and along several axes."""
     spans = {p.axes for p in distinct if p is not None}
     if len(spans) != 1 or any(p is not None and (p.values is None or p.values.shape != p.shape) for p in distinct):
         return None

@@ -1,4 +1,4 @@
-"""What one variable of one file says about itself: plain, picklable data, which decide what it is joined with."""
+"""The metadata of one variable of one file that decide which others it is joined with, as plain, picklable data."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cfagg.model.dataset import AttributeValue, Kind
 
 __all__ = ["WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
 
-#: Stands in the identity of an axis between what it counts and the axis of what has a range of it each.
+#: Separates, in the identity of an axis, the counted elements from the axis whose elements each have a range of them.
 WITHIN = " within "
 
 
-#: What is counted there.
+#: The kinds of counted elements.
 _COUNTED = ("samples", "profiles", "nodes", "parts")
 
 
 def root_of(identity: str) -> str:
-    """Return the axis of what has a range each of what another counts; nothing where it is another name.
+    """Return the axis whose elements each have a range of those that this axis counts, or "" for other names.
 
     >>> root_of("samples within timeseries_id"), root_of("index 0 of what is within timeseries_id")
     ('timeseries_id', '')
@@ -33,7 +33,7 @@ def root_of(identity: str) -> str:
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Stated:
-    """The metadata of a variable as its file states them; `name` is its path without a leading slash."""
+    """The metadata of a variable as stated in its file; `name` is its path without a leading slash."""
 
     name: str
     dims: tuple[str, ...]
@@ -42,7 +42,7 @@ class Stated:
     attributes: Mapping[str, AttributeValue]
 
     def text(self, attribute: str) -> str | None:
-        """Return an attribute that is text, `None` where it is absent or something else."""
+        """Return an attribute if it is text, or else `None`."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, str) else None
 
@@ -51,15 +51,14 @@ class Stated:
 class Coordinate:
     """A coordinate with its bounds along one dimension, or none, as stored; text has type `object`.
 
-    One without dimensions is of an axis of size 1 that is no dimension of the variable. `index` says that it only
-    counts the places along a dimension: there is no such variable, nothing is ever joined along it, and its values say
-    nothing but how many there are. One whose name
-    is that of an attribute (`promoted`) holds the value of the attribute: neither is there such a variable.
+    One without dimensions belongs to an axis of size 1 that is not a dimension of the variable. With `index` there is
+    no such variable, only a count of the places along a dimension; nothing is joined along it, and only its size
+    matters. With `promoted` it is the value of the attribute of that name, so there is no such variable either.
     """
 
     identity: str
     stated: Stated
-    values: npt.NDArray[Any]  # always with one dimension
+    values: npt.NDArray[Any]  # always one-dimensional
     bounds: npt.NDArray[Any] | None = None
     bounds_stated: Stated | None = None
     index: bool = False
@@ -67,7 +66,7 @@ class Coordinate:
 
     @property
     def within(self) -> str:
-        """The axis whose places decide where its own are: that of the features of a ragged array or of geometries."""
+        """The axis that determines its positions: that of the features of a ragged array, or of the geometries."""
         return root_of(self.identity) if self.index else ""
 
     @property
@@ -83,37 +82,38 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Companion:
-    """A variable with values that belongs to this one, such as coordinates of several dimensions or cell measures."""
+    """A variable with values that belongs to this one, such as multidimensional coordinates or cell measures."""
 
     stated: Stated
     shape: tuple[int, ...]
-    #: The identities of the axes that it spans, in the order of its dimensions; "" for a dimension that is none (of
-    #: bounds, say).  Behind them, axes of size 1 along which it varies and that are none of its dimensions: of scalar
-    #: coordinates that belong to an axis of scalar coordinates, such as the latitude of a station.
+    #: The identities of the axes that it spans, in the order of its dimensions; "" for a dimension that is not an axis
+    #: (that of bounds, say).  They are followed by axes of size 1 along which it varies but that are not its
+    #: dimensions: for scalar coordinates that belong to an axis of scalar coordinates, such as the latitude of a
+    #: station.
     axes: tuple[str, ...]
-    #: `None` where there are too many to be kept; `digest` tells these apart.
+    #: `None` if there are too many to be kept; these are compared by `digest`.
     values: npt.NDArray[Any] | None
-    #: Attribute by which it is referred to: ``"coordinates"``, ``"cell_measures"``, …
+    #: Attribute that refers to it: ``"coordinates"``, ``"cell_measures"``, …
     role: str = "coordinates"
     digest: bytes = b""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Described:
-    """What decides with which others a variable is joined, and what of it stands in an array of them."""
+    """The properties that decide which others a variable is joined with, and that an array of them needs."""
 
     stated: Stated
     shape: tuple[int, ...]
     signature: Mapping[str, Hashable]
-    #: By the identity of each axis; those of size 1 that are no dimension are among them.
+    #: By the identity of each axis, including those of size 1 that are not dimensions.
     axes: Mapping[str, Coordinate]
-    #: The identity of the axis that each of its dimensions is.
+    #: The identity of the axis for each of its dimensions.
     along: Mapping[str, str]
-    #: What else has values, by its identity.
+    #: Other variables with values, by identity.
     parts: Mapping[str, Companion] = field(default_factory=dict)
-    #: Variables without values that matter, such as grid mappings, by their names.
+    #: Variables whose values do not matter, such as grid mappings, by name.
     mappings: Mapping[str, Stated] = field(default_factory=dict)
     #: Attributes of the dataset and of the groups around the variable.
     around: Mapping[str, AttributeValue] = field(default_factory=dict)
-    #: Why it is joined with nothing.
+    #: Why it cannot be joined.
     problem: str | None = None

@@ -1,4 +1,4 @@
-"""Describing the data variables of files, most of which are alike, so that attributes are interpreted once for all.
+"""Describing the data variables of files, most of which are similar, so that attributes are interpreted only once.
 
 Equal metadata and equal coordinates are the same objects in all descriptions, as long as any of these is alive.
 """
@@ -30,19 +30,19 @@ from cfagg.model.dataset import Dataset, SharedAttributes, Variable, enumeration
 
 __all__ = ["describe", "describe_all", "interned"]
 
-#: Attributes that are often other in each file and decide nothing, unless an option names them.
+#: Attributes that often differ between files and are ignored, unless an option names them.
 _PASSING = frozenset({"history", "actual_range", "comment", "creation_date", "tracking_id", "date_created"})
 
-#: As many structures of files are kept.
+#: Maximum number of structures of files that are cached.
 _MOST = 512
 
-#: As many values of what is other in each file are kept, and of anything; as many are read at all, to compare them.
+#: Maximum number of values that are kept if they differ between files, that are kept at all, and that are read.
 _KEPT, _COMPARED, _READ = 1 << 14, 1 << 22, 1 << 28
 
-#: As many of these are in memory at once.
+#: Maximum number of them in memory at once.
 _AT_ONCE = 1 << 20
 
-#: Attributes that say what numbers stand for.
+#: Attributes that define the meaning of numbers.
 _MEANING = ("units", "calendar", *STORAGE_ATTRIBUTES)
 
 _Key = tuple[Hashable, ...]
@@ -82,7 +82,7 @@ def describe_all(dataset: Dataset, options: Options | None = None) -> list[Descr
 
 
 def interned(described: Iterable[Described]) -> list[Described]:
-    """Return descriptions, perhaps of other processes, in which equal parts are the same objects as in others here."""
+    """Return descriptions, perhaps from other processes, whose equal parts are replaced by the same objects as here."""
     memo: dict[int, Any] = {}
 
     def stated(one: Stated) -> Stated:
@@ -130,7 +130,7 @@ def interned(described: Iterable[Described]) -> list[Described]:
 
 
 class _File:
-    """The variables of a file, and what was read of them."""
+    """The variables of a file, and the values read from them."""
 
     def __init__(self, variables: list[Variable], keys: list[_Key]) -> None:
         self._variables, self._keys = variables, keys
@@ -139,7 +139,7 @@ class _File:
 
     def described(self, plan: FieldPlan) -> Described:
         variable = self._variables[plan.variable]
-        # Variables of one structure share the very mappings, which are equal then.
+        # Variables of one structure share the same mapping objects.
         axes = self._once(("axes", id(plan.axes)), lambda: {a.identity: self._axis(a, variable) for a in plan.axes})
         parts = self._once(("parts", id(plan.parts)), lambda: self._parts(plan, variable))
         return Described(
@@ -178,7 +178,7 @@ class _File:
             of = variable if plan.variable is None else self._variables[plan.variable]
             name, size = of.dims[plan.dimension], of.shape[plan.dimension]
             stated = _made_up(name, (name,), np.dtype(np.int64))
-            # How many there are counts, which they are does not.
+            # Their number matters, their values do not.
             return _coordinate(plan.identity, stated, np.zeros(size, np.int8), None, None, True, False)
         if plan.variable is None:
             values = _as_array(_attribute(variable, plan.attribute or ""))
@@ -202,7 +202,7 @@ class _File:
         own = self._variables[plan.variable]
         stated = self._stated(plan.variable)
         if own.size > _COMPARED or own.dialect is not None:
-            # Coordinates of an axis may be stored in either direction, which a digest would not know.
+            # Coordinates of an axis may be stored in either direction, which a digest would not recognize.
             digest = _digest_in_blocks(own, stated, plan) if counted and own.size <= _READ else b""
             return _companion(stated, own.shape, plan.axes, None, plan.role, digest)
         values = self._read(plan.variable)
@@ -212,7 +212,7 @@ class _File:
 
 
 def _emptiness(variable: Variable) -> str | None:
-    """Return why a variable without elements is part of no array."""
+    """Return why a variable without elements is not part of any array."""
     empty = [dim for dim, size in zip(variable.dims, variable.shape, strict=True) if size == 0]
     return f"its dimension {empty[0]!r} has no elements" if empty else None
 
@@ -283,7 +283,7 @@ def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
 
 
 def _made_up(name: str, dims: tuple[str, ...], dtype: np.dtype[Any]) -> Stated:
-    """Return metadata for something that is no variable of the file."""
+    """Return metadata for an axis or companion that is not a variable of the file."""
     kind: Any = {"i": "integer", "u": "integer", "f": "float"}.get(dtype.kind, "string")
     return _stated.setdefault((name, dims, dtype.str, kind, ()), Stated(name, dims, dtype, kind, {}))
 
@@ -293,7 +293,7 @@ def _attribute(variable: Variable, name: str) -> Any:
 
 
 def _as_array(value: Any) -> npt.NDArray[Any]:
-    """Return the value of an attribute, a number or text, as an array of one."""
+    """Return the value of an attribute, a number or text, as an array with one element."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iuf":
         return value.reshape(1)
     out = np.empty(1, object)
@@ -302,13 +302,13 @@ def _as_array(value: Any) -> npt.NDArray[Any]:
 
 
 def _key_of(variable: Variable) -> _Key:
-    """Return everything that a file says about a variable except its sizes and values."""
+    """Return all metadata of a variable in a file except its sizes and values."""
     attributes = variable.attributes
     return variable.path, variable.dims, _typed(variable.dtype), variable.kind, _once_frozen(attributes)
 
 
 def _typed(dtype: np.dtype[Any]) -> Hashable:
-    """Return a hashable form of a type, as enumerations compare equal too easily."""
+    """Return a hashable form of a type, because different enumerations compare equal."""
     return dtype.str if dtype.metadata is None else (dtype.str, enumeration_of(dtype))
 
 
@@ -332,11 +332,11 @@ def _frozen_value(value: Any) -> Hashable:
 
 
 def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) -> _Key:
-    """Return the part of a key that decides how files are described."""
+    """Return the part of a key that determines how files are described."""
     made = variable.attributes.made if isinstance(variable.attributes, SharedAttributes) else {}
     before, kept = made.get("structural", (None, ()))
     if before != left:
-        # The origin of times is often other in each file.
+        # The origin of times often differs between files.
         kept = tuple([
             (k, "since" if k == "units" and isinstance(v, str) and " since " in v else v)
             for k, v in key[-1]
@@ -347,7 +347,7 @@ def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) 
 
 
 def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:
-    """Return the attributes of a group that decide how its variables are described."""
+    """Return the attributes of a group that determine how its variables are described."""
     if options.equal_all or options.exist_all:
         return _frozen_items(attributes)
     names = ("featureType", "external_variables", *options.equal, *options.exist)

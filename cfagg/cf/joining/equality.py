@@ -1,4 +1,4 @@
-"""Equality of arrays, exact or within a tolerance, without a limit at which close values are separated."""
+"""Equality of arrays, exact or within a tolerance, without a threshold that would separate close values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cfagg.cf.joining.members import Int64
 __all__ = ["close_values", "equal_arrays", "numbered_texts"]
 
 
-#: All integers to this one are reals of 8 bytes.
+#: All integers up to this one can be represented as 8-byte reals.
 _EXACT = 1 << 53
 
 
 def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
     """Return a number for each array, the same for equal arrays; chains of close reals count as one value.
 
-    How many bytes integers have does not count, nor that they are stored as reals.
+    The width of integers does not matter, nor whether they are stored as reals.
 
     >>> equal_arrays([np.array([1.0, 2]), np.array([1.0, 2 + 1e-15]), np.array([1.0, 3])], 1e-12, 0).tolist()
     [0, 0, 2]
@@ -54,13 +54,13 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
 
 
 def _widest(values: npt.NDArray[Any], *, real: bool) -> npt.NDArray[Any]:
-    """Return integers in a type that others have too, as reals where these hold them."""
+    """Return integers in a common type, as reals if these can represent them."""
     found: npt.NDArray[Any] = values.astype(np.float64) if real and not (np.abs(values) > _EXACT).any() else values
     return found if found.dtype.kind == "f" else values.astype(np.int64)
 
 
 def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
-    """Return a number for each value, the same for equal values, reals within a tolerance.
+    """Return a number for each value, the same for values that are equal, or for reals equal within a tolerance.
 
     >>> close_values(np.array([2.0, 1.0, 1 + 1e-15]), 1e-12, 0).tolist()
     [1, 0, 0]
@@ -71,7 +71,7 @@ def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
 
 
 def numbered_texts(texts: Sequence[Any]) -> Int64:
-    """Return a number for each text, in their order.
+    """Return a number for each text, in sorted order.
 
     >>> numbered_texts(["b", "a", "b"]).tolist()
     [1, 0, 1]
@@ -82,7 +82,7 @@ def numbered_texts(texts: Sequence[Any]) -> Int64:
 
 
 def _clusters(rows: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
-    """Return numbers of rows, the same for rows whose values are close in every column."""
+    """Return a number for each row, the same for rows whose values are close in every column."""
     cluster = np.zeros(len(rows), np.int64)
     for column in rows.T:
         order = np.lexsort((column, cluster))

@@ -16,7 +16,7 @@ from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["Gathering"]
 
-#: What a file says of how values are stored by which numbers of its instances are not what they stand for.
+#: Attributes with which the stored numbers of an instance variable are not its actual values.
 _STORED = frozenset(STORAGE_ATTRIBUTES) - {"_FillValue", "missing_value"}
 
 _TIMES = frozenset({"time", "forecast_reference_time"})
@@ -24,7 +24,7 @@ _TIMES = frozenset({"time", "forecast_reference_time"})
 
 @dataclass(eq=False)
 class Gathering:
-    """One data variable, and what belongs to it."""
+    """One data variable, and the variables that belong to it."""
 
     variable: Variable
     resolver: Resolver
@@ -46,7 +46,7 @@ class Gathering:
         return found if found in self.known.number else None
 
     def _coordinates(self) -> list[Variable]:
-        """Return coordinate variables, then those that ``coordinates`` names, then identifiers of features."""
+        """Return coordinate variables, then those named by ``coordinates``, then identifiers of features."""
         known: dict[Variable, None] = {}
         variable = self.variable
         for dimension in variable.dimensions:
@@ -66,13 +66,13 @@ class Gathering:
         self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
         if self.feature:
             known |= dict.fromkeys(v for v in self.known.identifiers if set(length(v)) <= set(variable.dims))
-        # Those with an identity come first, so that they are the ones of their dimensions.
+        # Those with an identity come first, so that they become the coordinates of their dimensions.
         found = [v for v in known if self._is_usable(v, "its coordinate")]
         found.sort(key=lambda v: (not v.is_coordinate, self._identity(v) is None, v.text("cf_role") not in ROLES))
         return found
 
     def _is_usable(self, other: Variable, what: str) -> bool:
-        """Whether the values of another variable can be read and compared; if not, it is a problem."""
+        """Return whether the values of another variable can be read and compared; if not, record a problem."""
         why = unusable(other)
         self.problems += [f"{what} {other.name!r} {why}"] * (why is not None)
         return why is None
@@ -103,7 +103,7 @@ class Gathering:
             own = [v for v in coordinates if length(v) == (dimension,)]
             known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
             if not any(v.is_coordinate for v in known):
-                # Of coordinates that are not of the dimension itself, names of features and times say most.
+                # Of other coordinates along the dimension, names of features and times are the most informative.
                 known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
             if any("compress" in v.attributes for v in own):
                 self._index(f"points of {own[0].name}", position)
@@ -111,7 +111,7 @@ class Gathering:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
                 self._index(name, position)
-            elif own:  # it is joined with nothing, and keeps its coordinate
+            elif own:  # it cannot be joined, and keeps its coordinate
                 self._axis(own[0])
                 self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
         if features is not None:
@@ -124,7 +124,7 @@ class Gathering:
             self._part("ragged", other)
 
     def _features(self, coordinates: list[Variable]) -> tuple[list[_Link], Variable | None]:
-        """Return what leads from samples of a ragged array to its features, and by what these are known."""
+        """Return the links from samples of a ragged array to its features, and the variable that identifies these."""
         links = _links_of(self.variable, self.known)
         if not links:
             return [], None
@@ -137,7 +137,7 @@ class Gathering:
         return (links, found[0]) if found else ([], None)
 
     def _samples(self, links: list[_Link], features: Variable) -> None:
-        """Take the features of a ragged array as an axis, and what leads to them from samples."""
+        """Add the features of a ragged array as an axis, and the variables that link samples to them."""
         self._axis(features)
         root = next(reversed(self.axes))
         for link, kind in zip(links, ("samples", "profiles"), strict=False):
@@ -151,7 +151,7 @@ class Gathering:
         self.said["ragged array"] = tuple("counts" if link.counts else "indices" for link in links)
 
     def _within(self, kind: str, dimension: str, root: str, *spanning: Variable) -> None:
-        """Take a dimension as an axis of which each place of another has a range, as the first that spans it has it."""
+        """Add a dimension as an axis within `root`, whose places each have a range of it, by its first variable."""
         name = f"{kind}{WITHIN}{root}"
         of = next(v for v in spanning if dimension in v.dims)
         number = None if of is self.variable else self.known.number[of]
@@ -159,7 +159,7 @@ class Gathering:
         self.along[dimension] = name
 
     def _nodes(self) -> None:
-        """Take the nodes of geometries as an axis, and their parts."""
+        """Add the nodes of geometries as an axis, and their parts."""
         container = self._find(self.variable.text("geometry") or "")
         if container is None:
             return
@@ -181,7 +181,7 @@ class Gathering:
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return the identity of a dimension without a coordinate of its own."""
-        # In whatever order they are named.
+        # Independent of the order in which they are named.
         spanning = {
             name: length(v)
             for v in reversed(coordinates)
@@ -209,7 +209,7 @@ class Gathering:
         number = self.known.number
         self.axes[name] = AxisPlan(name, number[coordinate], None if bounds is None else number[bounds])
         self.of[name] = coordinate
-        # Bounds may be terms of themselves: of hybrid heights, say.
+        # Bounds may themselves be terms, such as those of hybrid heights.
         self.taken.update({coordinate, bounds or coordinate})
         self.along.update(dict.fromkeys(length(coordinate), name))
         if "coordinate_interpolation" in coordinate.attributes or "quantization" in coordinate.attributes:
@@ -220,7 +220,7 @@ class Gathering:
         self.along[self.variable.dims[position]] = name
 
     def _scalars(self, coordinates: list[Variable]) -> None:
-        """Make axes of scalar coordinates; those of a station belong to the axis of its name."""
+        """Add axes of scalar coordinates; those of a station belong to the axis of its name."""
         scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
         roles = [v for v in scalars if v.text("cf_role") in ROLES] if self.feature else []
         if [v.text("cf_role") for v in roles] == ["timeseries_id"]:
@@ -231,14 +231,14 @@ class Gathering:
                     self._part("coordinates", other, (name,))
             scalars = [v for v in scalars if _is_time(v)]
         elif roles:
-            # Trajectories and profiles of other names are apart.
+            # Trajectories and profiles of other names stay separate.
             for own in roles:
                 self._part("coordinates", own)
             scalars = [v for v in scalars if v not in roles]
         names = {self._identity(v) for v in coordinates}
         for other in scalars:
             known = self._identity(other)
-            # The time since the reference time says nothing that these two do not.
+            # The time since the reference time follows from these two.
             if known not in self.axes and not (known == "forecast_period" and names >= _TIMES):
                 self._axis(other)
 
@@ -277,7 +277,7 @@ class Gathering:
                     self._part("geometry", nodes, name=self._name_of_nodes(nodes))
 
     def _name_of_nodes(self, nodes: Variable) -> str:
-        """Return the name of a coordinate of nodes, which is other than that of what they are the nodes of."""
+        """Return the name of a coordinate of nodes, which differs from that of the coordinate whose nodes they are."""
         return f"nodes of {self._identity(nodes) or nodes.name}"
 
 
@@ -287,7 +287,7 @@ def _is_time(variable: Variable) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A variable that says which elements of the dimension `inner` belong to which of `outer`: counts, or indices."""
+    """A variable that maps elements of the dimension `inner` to those of `outer`, by counts or indices."""
 
     variable: Variable
     inner: str
@@ -296,7 +296,7 @@ class _Link:
 
 
 def _links_of(variable: Variable, known: Variables) -> list[_Link]:
-    """Return what leads from the samples of a ragged array to its features; nothing where that is not clear."""
+    """Return the links from the samples of a ragged array to its features, or none if they are ambiguous."""
     shared = [d for d in variable.dims if d in known.shared]
     links: list[_Link] = []
     while len(shared) == 1 and len(links) < 3:
@@ -311,7 +311,7 @@ def _links_of(variable: Variable, known: Variables) -> list[_Link]:
 
 
 def _link(variable: Variable, inner: str) -> _Link | None:
-    """Return what a variable says of a dimension."""
+    """Return the link of a variable to a dimension, or `None`."""
     if variable.text("sample_dimension") == inner and len(variable.dims) == 1:
         return _Link(variable, inner, variable.dims[0], counts=True)
     outer = variable.text("instance_dimension")
@@ -319,5 +319,5 @@ def _link(variable: Variable, inner: str) -> _Link | None:
 
 
 def _is_plain(variable: Variable) -> bool:
-    """Return whether numbers are what they stand for."""
+    """Return whether stored integers are the actual values."""
     return variable.kind == "integer" and length(variable) == variable.dims and _STORED.isdisjoint(variable.attributes)

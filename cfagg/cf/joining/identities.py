@@ -1,4 +1,4 @@
-"""Identities of variables, and attributes in a form that can be compared."""
+"""Identities of variables, and attributes in a comparable form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "DATASETS", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key", "unusable",
 ]  # fmt: skip
 
-#: Attributes of CF that describe the data, and are compared as what they mean, or not at all.
+#: CF attributes that describe the data, and are compared by their meaning, or not at all.
 _STANDARD = frozenset(
     {
         *REFERRING,
@@ -36,7 +36,7 @@ _STANDARD = frozenset(
     }
 )
 
-#: Attributes by which published datasets with equal coordinates are told apart, where these would overlap.
+#: Attributes that distinguish published datasets with equal coordinates, if these would overlap.
 DATASETS = (
     *("mip_era", "project_id", "activity_id", "dataset_id", "product", "institution_id", "institute_id", "institution"),
     *("source_id", "model_id", "source", "experiment_id", "experiment", "sub_experiment_id", "variant_label"),
@@ -81,7 +81,7 @@ def _relaxed(variable: Variable, options: Options) -> str | None:
 
 @lru_cache(maxsize=4096)
 def units_key(units: str | None, calendar: str | None) -> Hashable:
-    """Return the meaning of units, with the calendar of reference times; unknown units as they are."""
+    """Return the meaning of units, with the calendar of reference times; unknown units are returned unchanged."""
     if units is None:
         return None
     if is_reference_time(units):
@@ -109,13 +109,13 @@ def methods(text: str | None, names: Mapping[str, str], words: Mapping[str, str]
 
 
 def _interval(interval: Interval) -> tuple[float, str]:
-    """Return a spacing in base units, as exactly as units convert; in its own units if these are unknown."""
+    """Return a spacing in base units, as exactly as units convert; or in its own units if these are unknown."""
     own, value = meaning(interval.unit), float(interval.value)
     if own is not None and not own.logarithmic and not own.reference:
         base = " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in sorted(own.dimension)) or "1"
         try:
-            # An interval is a difference: that Celsius begins elsewhere than Kelvin does not matter.
-            # The text itself would be a fraction of as many digits as its exponent says, which may be billions.
+            # An interval is a difference, so the different zeros of Celsius and Kelvin do not matter. As a fraction the
+            # text itself could have billions of digits, given a large exponent.
             return float(f"{float(Fraction(value) * linear_exact(interval.unit, base)[0]):.12g}"), base
         except (CfaggError, OverflowError):
             pass
@@ -123,22 +123,22 @@ def _interval(interval: Interval) -> tuple[float, str]:
 
 
 def frozen(value: Any) -> Hashable:
-    """Return an attribute in a form that can be compared."""
+    """Return an attribute in a comparable form."""
     if isinstance(value, np.ndarray):
         numbers = value.ravel().tolist()
-        # NaN is no difference.
+        # NaN equals NaN here.
         numbers = ["nan" if isinstance(v, float) and isnan(v) else v for v in numbers]
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
     return value if isinstance(value, Hashable) else repr(value)
 
 
 def length(variable: Variable) -> tuple[str, ...]:
-    """Return the dimensions of a variable without that of the characters of texts."""
+    """Return the dimensions of a variable, without that of the characters of text."""
     return variable.dims[:-1] if variable.kind == "char" else variable.dims
 
 
 def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Options) -> dict[str, Hashable]:
-    """Return the attributes that must be equal, or exist, by the options."""
+    """Return the attributes that must be equal, or must exist, according to the options."""
     both = {**around, **own}
     left = set(options.ignore)
     out: dict[str, Hashable] = {name: frozen(both.get(name)) for name in options.equal if name not in left}
@@ -153,7 +153,7 @@ def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Optio
 
 
 def unusable(variable: Variable) -> str | None:
-    """Return why the values of a variable cannot be read and compared, `None` if they can."""
+    """Return why the values of a variable cannot be read and compared, or `None` if they can."""
     if variable.unreadable:
         return f"cannot be read: {variable.unreadable}"
     if variable.dialect is not None:

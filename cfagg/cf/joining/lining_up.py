@@ -21,7 +21,7 @@ __all__ = ["Entry", "LinedUp", "lined_up"]
 
 Array = npt.NDArray[Any]
 
-#: How far 4-byte reals may differ: two units in the last place.
+#: Relative tolerance of 4-byte reals: two units in the last place.
 _SINGLE = 2.0**-22
 _ROUNDING = 2.0**-50
 
@@ -32,13 +32,13 @@ class Entry:
 
     coordinate: Coordinate | None
     along: Mapping[str, Companion]
-    #: Whether they are labels, which stand in any order, whatever they are.
+    #: Whether they are labels, which may have any order, whatever their type.
     labels: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinedUp:
-    """Columns of `Points`, and for each entry its least and greatest coordinate and bounds."""
+    """Columns of `Points`, and for each entry its minimum and maximum coordinate and bounds."""
 
     offset: Int64
     point: Int64
@@ -48,9 +48,9 @@ class LinedUp:
     last: Array
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
-    #: For each entry the metadata of the coordinate in whose units they are.
+    #: For each entry the metadata of the coordinate that defines their units.
     base: Sequence[Stated | None]
-    #: For each how many places it has, where all are one point as they are only counted.
+    #: For each entry the number of its places, if they are only counted and all one point.
     size: Int64 | None
 
 
@@ -87,7 +87,7 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
 
 
 def _kind(entry: Entry) -> Hashable:
-    """Return what coordinates must have in common to be compared: dimensions of units, calendars, numbers of bounds."""
+    """Return the common properties of comparable coordinates: dimensions of units, calendars, numbers of bounds."""
     own = entry.coordinate
     if own is None:
         return None
@@ -102,7 +102,7 @@ def _kind(entry: Entry) -> Hashable:
 
 
 class _Counted:
-    """Places that are only counted: of so many each is another point, in the same place."""
+    """Places that are only counted; each count is another point, at the same position."""
 
     def __init__(self, entries: Sequence[Entry], _: Options) -> None:
         coordinates = [e.coordinate for e in entries if e.coordinate is not None]
@@ -135,13 +135,13 @@ class _Kind:
         arrays = [a for a, _ in changed]
         time = is_reference_time(base.text("units") or "")
         if not time:
-            # What rounding leaves near zero, as of latitudes that are counted from a pole, is as large as elsewhere.
+            # Near zero, as for rotated latitudes, rounding errors are as large as elsewhere.
             added = max(added, *(_largest(a) for a in arrays))
         self.value = self._numbered(arrays, added, time=time)
         columns = [self.value]
         if coordinates[0].bounds is not None:
             rows = [
-                # Which bound comes first says nothing.
+                # The order of the two bounds does not matter.
                 np.sort(canonical_values(c, coordinates[0], bounds=True), axis=1)
                 for c in coordinates
             ]
@@ -163,7 +163,7 @@ class _Kind:
         self.unordered = both.all(axis=0) | text | [e.labels for e in entries]
         self.point = point
         if (inner & (step == 0)).any() or self.unordered.any():
-            # A point that a coordinate has twice is two points.
+            # A repeated point of a coordinate counts as two points.
             self.point = codes(point, occurrences(codes(self._of, point)))
         self.first = [_end(a, text, np.min) for a in arrays]
         self.last = [_end(a, text, np.max) for a in arrays]
@@ -181,7 +181,7 @@ class _Kind:
         return [self._numbered([r[:, k] for r in rows], 0.0, time=False) for k in range(width)]
 
     def _numbered(self, arrays: Sequence[Array], added: float, *, time: bool) -> Int64:
-        """Return numbers of values in their order, the same for those that are equal within the tolerance."""
+        """Return the ranks of values, the same for those that are equal within the tolerance."""
         if any(a.dtype == object for a in arrays):
             return numbered_texts([v for a in arrays for v in a.ravel().tolist()])
         flat = np.concatenate([np.asarray(a) for a in arrays])
@@ -192,7 +192,7 @@ class _Kind:
         if flat.dtype.kind != "f" or distinct.size < 2:
             return exact.astype(np.int64, copy=False)
         found = close_values(distinct, rtol, atol + min(rtol, _ROUNDING) * added)
-        # Never are two coordinates of one variable taken for the same.
+        # Two coordinates of one variable are never treated as equal.
         if found[-1] + 1 < distinct.size:
             apart, together = (int(codes(self._of, own).max()) for own in (exact, found[exact]))
             if together < apart:

@@ -24,14 +24,14 @@ class Points:
     Parameters
     ----------
     offset : int64 array, shape (codes + 1,)
-        The first one of each code.
+        Index of the first coordinate of each code.
     point : int64 array
-        A number for each coordinate with its cell and companions, in stored order: equal for equal ones, and increasing
+        A number for each coordinate with its cell and companions, in stored order, equal for equal ones and increasing
         with `value`.
     value : int64 array
         A number for each coordinate alone, in the order of the axis.
     unordered : bool array, shape (codes,)
-        Whether they have no order, such as labels.
+        Whether the coordinates have no order, such as labels.
     """
 
     offset: Int64
@@ -40,7 +40,7 @@ class Points:
     unordered: Bools
 
     def pooled(self, code: Int64) -> tuple[Int64, Int64]:
-        """Return the indices of all points of some codes in turn, and the turn of each."""
+        """Return the indices of all points of a sequence of codes, and the position in the sequence for each."""
         size = self.offset[code + 1] - self.offset[code]
         turn = np.repeat(np.arange(code.size), size)
         within = np.arange(turn.size) - np.repeat(np.cumsum(size) - size, size)
@@ -49,32 +49,32 @@ class Points:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Axis:
-    """Where each member stands along one axis.
+    """The positions of members along one axis.
 
     Parameters
     ----------
     name : str
-        What reasons call the axis.
+        Name of the axis in reasons.
     code : int64 array, shape (n,)
-        A number from 0 for the coordinates with all that stands along the axis, as stored: the same where these are.
+        A number from 0 for the stored coordinates with their companions along the axis, the same if these are equal.
     first, last : array, shape (n,)
-        The least and the greatest coordinate; the same where a member has only one.
+        The minimum and maximum coordinate, which are equal if a member has only one.
     low, high : float64 array, shape (n,), optional
-        The least and the greatest bound of the cells of each member, NaN where it has no bounds.
+        The minimum and maximum bound of the cells of each member, NaN if it has no bounds.
     points : Points, optional
         The coordinates of each code; by default `first` and `last`.
     differing : callable, optional
-        Returns for two codes what of their coordinates differs, and both values, for reasons.
+        Returns the differing property of the coordinates of two codes, and both values, for reasons.
     base : sequence, optional
-        The metadata in whose units the coordinates of each code are.
+        The metadata that define the units of the coordinates of each code.
     counted : bool
-        Whether it only counts the places along a dimension: equal numbers are no coordinates in common.
+        Whether it only counts the places along a dimension, so that equal numbers are not common coordinates.
     within : str
-        The axis whose places decide where those of this are; `code` then says which members have it.
+        The axis that determines the positions along this one; `code` then gives the members that have it.
     label : callable, optional
-        Returns one of the coordinates of a code, for reasons.
+        Returns a coordinate of a code, for reasons.
     size : int64 array, optional
-        How many places each code has of which all are one point, as nothing is joined among them; others have one.
+        Number of places of each code if all are one point because nothing is joined among them; otherwise one.
     """
 
     name: str
@@ -97,17 +97,17 @@ class Axis:
         return cls(name, code, value, value)
 
     def cells(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the least and greatest bounds, NaN without bounds."""
+        """Return the minimum and maximum bounds, NaN without bounds."""
         none = np.full(len(self.code), np.nan)
         return none if self.low is None else self.low, none if self.high is None else self.high
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
-    """Something else that belongs to members, such as coordinates of several dimensions, with the axes that it spans.
+    """A companion of members, such as multidimensional coordinates, with the axes that it spans.
 
     It must be equal in members that are joined along another axis.  `sums` are two sums of numbers that represent the
-    value and place of each element; they can be added when members are joined.
+    value and position of each element; they can be added when members are joined.
     """
 
     code: Int64
@@ -115,27 +115,27 @@ class Part:
     sums: npt.NDArray[np.uint64] | None = None
     differing: Callable[[int, int], tuple[Any, Any]] | None = None
     name: str = ""
-    #: Which members have it, where it stands along what each place of an axis has a range of.
+    #: The members that have it, if it is along an axis of which each element of another has a range.
     ranged: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Members:
-    """All that decides which members are joined.
+    """The properties that determine which members are joined.
 
     Parameters
     ----------
     signature : mapping of str to array, shape (n,)
-        What is equal in all members of one array: structure, units, cell methods, grids, …
+        Properties that are equal in all members of one array: structure, units, cell methods, grids, …
     axes : sequence of Axis
-        Axes along which members may be joined, in the order in which it is tried first.
+        Axes along which members may be joined, in the order that is tried first.
     parts : mapping of str to Part
-        What else belongs to members.
+        Companions of members.
     labels : mapping of str to sequence
-        What reasons say for the numbers in a column of the signature.
+        Texts in reasons for the numbers in a column of the signature.
     properties : callable, optional
-        Returns columns of what tells datasets apart, with what their numbers stand for: only where members overlap is
-        this asked. Without it, members that are equal in all are joined each with its like.
+        Returns columns that distinguish datasets, with the values that their numbers represent. It is called only if
+        members overlap. Without it, identical members are each joined with their counterparts.
     """
 
     signature: Mapping[str, npt.NDArray[Any]]
@@ -171,14 +171,14 @@ def codes(*columns: npt.NDArray[Any]) -> Int64:
             continue
         of = np.zeros(int(found.max()) + 1, np.int64)
         of[found] = own
-        # Often one column follows from those before it.
+        # Often one column is determined by those before it.
         if (of[found] != own).any():
             found = _dense(found * (int(own.max()) + 1) + own)
     return found
 
 
 def _dense(column: npt.NDArray[Any]) -> Int64:
-    """Return numbers of values from 0 in their order; integers in a small range are counted instead of sorted."""
+    """Return the ranks of values from 0; integers in a small range are counted instead of sorted."""
     if column.dtype.kind in "iu":
         low, high = int(column.min()), int(column.max())
         if high - low <= 4 * column.size:
@@ -186,7 +186,7 @@ def _dense(column: npt.NDArray[Any]) -> Int64:
             shifted: Int64 = (wide - low).astype(np.int64, copy=False)
             rank: Int64 = np.cumsum(np.bincount(shifted) > 0) - 1
             return rank[shifted]
-    # NaN equals itself here: what is missing in both is no difference.
+    # NaN equals NaN here, so missing values on both sides are equal.
     return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
 
 
@@ -203,7 +203,7 @@ def occurrences(code: Int64) -> Int64:
 
 
 def starts(ordered: Int64) -> Int64:
-    """Return for each of equal neighbours the place of the first of them."""
+    """Return for each element the index of the first in its run of equal neighbours."""
     new = np.ones(ordered.size, bool)
     new[1:] = ordered[1:] != ordered[:-1]
     return np.maximum.accumulate(np.where(new, np.arange(ordered.size), 0))

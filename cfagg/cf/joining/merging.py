@@ -1,4 +1,4 @@
-"""Joining along one axis after another until nothing changes, and joining what fills an array in other ways."""
+"""Joining along one axis after another until nothing changes, and joining members that fill an array in other ways."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["Floats", "Rows", "conflicts", "filled", "gaps", "gathered", "merged"
 
 Floats = npt.NDArray[np.float64]
 
-#: Fewer than these fill an array only where they can be joined along one axis after the other.
+#: Fewer members than this fill an array only if they can be joined along one axis after the other.
 _PINWHEEL = 5
 _MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
-    """What is to be joined: members, or boxes of them.
+    """The rows to be joined: members, or boxes of them.
 
-    `group` numbers those that may be joined at all; `sets` are those along each axis, `cells` the least and greatest
-    bounds; `parts` have two sums each and the axes that they span; `loose` says along which axes order does not matter.
+    `group` numbers rows that may be joined at all; `sets` are those along each axis, `cells` the minimum and maximum
+    bounds; `parts` have two sums each and the axes that they span; `loose` marks axes along which order is irrelevant.
     """
 
     group: Int64
@@ -47,7 +47,7 @@ class Rows:
         )
 
     def rest(self, *axes: int) -> Int64:
-        """Return a number for everything that must be equal in rows that are joined along axes."""
+        """Return a number for all properties that must be equal in rows that are joined along axes."""
         still = [s[:, k] for s, spans in self.parts if not any(spans[a] for a in axes) for k in (0, 1)]
         return codes(self.group, *(s for a, s in enumerate(self.sets) if a not in axes), *still)
 
@@ -70,7 +70,7 @@ def merged(rows: Rows, sets: list[Sets], order: tuple[int, ...], options: Option
 
 
 class _Between:
-    """The values that all of a group have along an axis."""
+    """The values of a group along an axis."""
 
     def __init__(self, rows: Rows, sets: Sets, axis: int) -> None:
         value, turn = sets.values(rows.sets[axis])
@@ -106,7 +106,7 @@ def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], int
 
 
 def _into(rows: Rows, sets: list[Sets], axis: int, options: Options, between: _Between | None = None) -> Int64:
-    """Return the row that each is joined with along one axis: equal otherwise, and without conflicts."""
+    """Return the row with which each is joined along one axis: equal otherwise, and without conflicts."""
     rest = rows.rest(axis)
     if int(rest.max(initial=-1)) + 1 == rest.size:
         return np.arange(rest.size)
@@ -123,7 +123,7 @@ def _into(rows: Rows, sets: list[Sets], axis: int, options: Options, between: _B
 
 
 def conflicts(rows: Rows, sets: list[Sets], options: Options) -> Bools:
-    """Return for each row whether some of its group overlap along one axis and are equal elsewhere."""
+    """Return for each row whether any in its group overlap along one axis and are equal elsewhere."""
     found = np.zeros(int(rows.group.max(initial=-1)) + 1, bool)
     for axis in range(len(sets)):
         rest = rows.rest(axis)
@@ -134,7 +134,7 @@ def conflicts(rows: Rows, sets: list[Sets], options: Options) -> Bools:
 
 
 def _clashes(rows: Rows, sets: list[Sets], axis: int, rest: Int64, options: Options) -> Bools:
-    """Return for each number of rows that are equal otherwise whether two of them conflict along an axis."""
+    """Return for each number of otherwise equal rows whether two of them conflict along an axis."""
     count = int(rest.max(initial=-1)) + 1
     clash = np.zeros(count, bool)
     loose = np.zeros(count, bool)
@@ -151,7 +151,7 @@ def _clashes(rows: Rows, sets: list[Sets], axis: int, rest: Int64, options: Opti
         if options.contiguous or not options.overlap:
             least, greatest = (c[chosen][order] for c in rows.cells[axis])
             gap = gaps(greatest[:-1], least[1:], options)
-            # Without bounds nothing shows that they are contiguous.
+            # Without bounds they are not known to be contiguous.
             wrong |= (~(gap <= 0) if options.contiguous else False) | ((gap < 0) if not options.overlap else False)
         clash[of[1:][(of[1:] == of[:-1]) & wrong]] = True
     chosen = np.flatnonzero(several & loose[rest])
@@ -176,10 +176,10 @@ def _several(order: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
-    """Return the row that each is joined with if several fill an array along axes, in any arrangement."""
+    """Return the row with which each is joined if several fill an array along axes, in any arrangement."""
     alone = np.arange(rows.group.size)
     for _, spans in rows.parts:
-        # What stands along some of the axes only would be there several times.
+        # Companions along only some of the axes would be duplicated.
         if any(spans[a] for a in axes) and not all(spans[a] for a in axes):
             return alone
     rest = rows.rest(*axes)
@@ -199,7 +199,7 @@ def gathered(number: Int64, least: int) -> list[Int64]:
 
 
 def _ranges(sets: Sets, own: Int64) -> tuple[Int64, Int64] | None:
-    """Return the range of each set in the union of all, `None` if one has others within it."""
+    """Return the range of each set in the union of all, or `None` if one has others within it."""
     lists = sets.of(own)
     union = np.unique(np.concatenate(lists))
     if np.unique(sets.value_of[union]).size != union.size:
@@ -210,13 +210,13 @@ def _ranges(sets: Sets, own: Int64) -> tuple[Int64, Int64] | None:
 
 
 def _fills(corners: list[Any]) -> bool:
-    """Return whether boxes fill their hull, each place once."""
+    """Return whether boxes fill their hull without overlaps."""
     edges = [np.unique(np.concatenate(c)) for c in corners]
     shape = tuple(len(e) for e in edges)
     if np.prod(shape, dtype=float) > _MOST_CELLS:
         return False
     count = np.zeros(shape, np.int64)
-    # Each corner of a box is a change of the number of boxes from there on.
+    # Each corner of a box changes the number of boxes beyond it.
     for signs in np.ndindex(*(2,) * len(corners)):
         at = tuple(np.searchsorted(e, c[s]) for e, c, s in zip(edges, corners, signs, strict=True))
         np.add.at(count, at, (-1) ** sum(signs))

@@ -1,4 +1,4 @@
-"""Sums of scattered numbers, which represent sets of values at places and can be added where sets are joined."""
+"""Sums of hashes that represent sets of values at positions, and can be added when the sets are joined."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["mixed"]
 
 Unsigned = npt.NDArray[np.uint64]
 
-#: Nobody who makes a file knows these, so nobody can make other values with the same sums.
+#: Random, so that no author of a file can construct other values with the same sums.
 _SEEDS = np.array([secrets.randbits(64) | 1, secrets.randbits(64) | 1], np.uint64)
 
 
 def mixed(*columns: Int64) -> Unsigned:
-    """Return two scattered numbers for each row of columns, which are broadcast: shape (..., 2)."""
+    """Return two hashes for each row of columns, which are broadcast: shape (..., 2)."""
     found: Unsigned = _SEEDS
     for column in columns:
         own: Unsigned = column.astype(np.uint64)[..., None]
@@ -27,7 +27,7 @@ def mixed(*columns: Int64) -> Unsigned:
 
 
 def _scatter(x: Unsigned) -> Unsigned:
-    """Scatter numbers over all 64 bits (the finaliser of SplitMix64)."""
+    """Hash numbers to all 64 bits (the finalizer of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -17,78 +17,78 @@ _SEVERAL = ("equal", "exist", "ignore", "dimension", "field_ancillaries")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How alike variables must be to be joined.
+    """How similar variables must be to be joined.
 
-    Names and defaults are those of `cf.aggregate` of cf-python, but for `rtol` and `atol`, both 2**-52 there, and for
-    what it does not have: `interleave` and `on_overlap`. Its ``ncvar_identities`` is `variable_identities` here.
+    Names and defaults are those of `cf.aggregate` in cf-python, except for `rtol` and `atol`, both 2**-52 there, and
+    `interleave` and `on_overlap`, which it does not have. Its ``ncvar_identities`` is `variable_identities` here.
 
     Parameters
     ----------
     relaxed_identities : bool
-        Variables without a standard name are identified by their long name, else by their name; dimensions without
+        Variables without a standard name are identified by their long name, or else by their name; dimensions without
         coordinates by their name.
     field_identity : str, optional
         The attribute that identifies data variables, such as ``"long_name"``, instead of the standard name.
     variable_identities : bool
         All variables are identified by their names in the file.
     allow_no_identity : bool
-        Data variables without identity are taken for the same quantity, and coordinates without a standard name are
-        identified by the names of their dimensions. By default these are joined with nothing.
+        Data variables without identity are treated as the same quantity, and coordinates without a standard name are
+        identified by the names of their dimensions. By default these are not joined at all.
     relaxed_units : bool
         Variables without units are joined with each other; by default these, and those with coordinates without units,
-        are joined with nothing.
+        are not joined at all.
     rtol, atol : float
-        How far coordinates may differ and still be equal, relatively and absolutely: a few units in the last place of
-        8-byte reals unless more is allowed. Those stored as 4-byte reals may always differ by two units in their last
-        place, times excepted. Integers and text are compared exactly.
+        Relative and absolute tolerance within which coordinates are equal, by default a few units in the last place of
+        8-byte reals. Coordinates other than times stored as 4-byte reals may always differ by two units in their last
+        place. Integers and text are compared exactly.
     equal_all, exist_all : bool
-        All attributes but standard ones must be equal, or must exist in both or in neither.
+        All attributes except standard ones must be equal, or must exist in both or in neither.
     equal, exist : str or sequence of str
         Attributes, of the variable or else of its group or dataset, that must be equal, or must exist in both or in
         neither.
     ignore : str or sequence of str
-        Attributes that the four options before this one leave out.
+        Attributes that the four previous options ignore.
     respect_valid : bool
         Valid ranges must be equal.
     concatenate : bool
-        Attributes that differ are joined, distinct values in the order of files with ``" :AGGREGATED: "`` between them;
-        otherwise they are left out.
+        Attributes that differ become their distinct values in the order of files, separated by ``" :AGGREGATED: "``;
+        otherwise they are omitted.
     overlap : bool
-        Cells of neighbours may overlap, by their bounds.
+        Cells of neighbours, given by their bounds, may overlap.
     contiguous : bool
-        There may be no gap between cells of neighbours, all of which need bounds.
+        There must be no gap between cells of neighbours, all of which need bounds.
     cells : bool or mapping of str to conditions, optional
-        Conditions by which variables are kept apart, such as daily and monthly means. The keys are identities of
-        coordinates or ``"X"``, ``"Y"``, ``"Z"``, ``"T"``; each value is one condition or several, tried in order, each
-        a mapping of ``"cellsize"`` (of bounds) or ``"spacing"`` (of coordinates) or both to text: ``"1 day"``,
-        ``"1 month"`` (28 to 31 days), ``"1 year"`` (300 to 366 days) or a range such as ``"28 to 31 days"``. `True`
-        tells common frequencies apart: means and instants of 1, 3 and 6 hours, and means of days, months and years.
+        Conditions that keep variables apart, such as daily and monthly means. The keys are identities of coordinates or
+        ``"X"``, ``"Y"``, ``"Z"``, ``"T"``; each value is one condition or several, tried in order, each a mapping of
+        ``"cellsize"`` (of bounds) or ``"spacing"`` (of coordinates) or both to text: ``"1 day"``, ``"1 month"`` (28 to
+        31 days), ``"1 year"`` (300 to 366 days) or a range such as ``"28 to 31 days"``. `True` distinguishes common
+        frequencies: means and instants of 1, 3 and 6 hours, and means of days, months and years.
     axes : str or sequence of str, optional
-        The identities of the axes along which to join, in this order. By default it is any axis.
+        The identities of the axes along which to join, in this order. By default any axis is used.
     dimension : str or sequence of str
         Attributes, of the variable or else of its group or dataset, that become coordinates of new axes, such as
         ``"realization_index"``.
     field_ancillaries : str or sequence of str
         Attributes that become ancillary variables along the axes that are joined, such as ``"tracking_id"``.
     interleave : bool
-        Coordinates of one may lie between those of another, such as odd and even times; none may be in both.
+        Coordinates of one may be between those of another, such as odd and even times; none may be in both.
     on_overlap : {"apart", "error", "first", "last"}
-        What happens to variables with coordinates in common that would otherwise be joined: they stay apart, or this is
-        an error, or the values of the first or last in the order of files are used.
+        How to handle variables with common coordinates that would otherwise be joined: keep them apart, raise an error,
+        or use the values of the first or last in the order of files.
 
     Raises
     ------
     OptionError
-        An option has an invalid value, or two contradict each other: interleaved coordinates have no neighbours whose
-        cells could be `contiguous` or `overlap`.
+        An option has an invalid value, or two contradict each other, because interleaved coordinates have no neighbours
+        whose cells could be `contiguous` or `overlap`.
 
     Notes
     -----
-    Beyond these, what cf-python 3.21 joins and what is joined here differ as follows. Here parts fill an array however
-    it was cut, also where they cannot be joined along one axis after the other. Comments of cell methods do not matter.
-    Data variables without units need `relaxed_units`. With `contiguous`, cells without bounds are never
-    known to touch. Where some overlap along an axis, only what is equal along all others stays apart, and attributes by
-    which archives tell datasets apart are asked first.
+    Apart from these options, the results differ from those of cf-python 3.21 as follows. Parts fill an array however
+    it was cut, even if they cannot be joined along one axis after the other. Comments of cell methods do not matter.
+    Data variables without units need `relaxed_units`. With `contiguous`, cells without bounds are never known to touch.
+    If some overlap along an axis, only those equal along all others stay apart, after attributes that distinguish
+    datasets of archives have been compared.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Resolving overlaps: members with coordinates in common are reduced to the values of the first or the last."""
+"""Resolving overlaps: members with common coordinates are reduced to the values of the first or the last."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Resolved", "resolved"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Resolved:
-    """Members without coordinates in common.
+    """Members without common coordinates.
 
-    `dropped` are left out altogether, and `instead` is the member that replaces each; `used` are the stored coordinates
-    of a member that remain along an axis.
+    `dropped` members are omitted, and `instead` is the member that replaces each; `used` are the stored coordinates of
+    a member that remain along an axis.
     """
 
     rows: Rows
@@ -30,9 +30,9 @@ class Resolved:
 
 
 def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool] = ()) -> Resolved:
-    """Return members of which each coordinate belongs to the first, or the last, that has it.
+    """Return members in which each coordinate belongs to the first, or the last, that has it.
 
-    `counting` are parts that identify places along axes that are only counted, where equal numbers may be other places.
+    `counting` parts identify places along axes that are only counted, whose equal numbers may mean other places.
     """
     n = rows.group.size
     turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
@@ -71,13 +71,13 @@ def _trim(
     used: dict[tuple[int, int], Bools],
     behind: dict[tuple[int, int], int],
 ) -> None:
-    """Take from members, in turn, the coordinates of those before them."""
+    """Remove the coordinates of earlier members from later ones."""
     value, turn = own.values(rows.sets[axis][members])
     point = np.concatenate(own.of(rows.sets[axis][members]))
     order = np.lexsort((turn, value))
     same = np.r_[False, value[order][1:] == value[order][:-1]]
     if not same.any() or (point[order][1:] != point[order][:-1])[same[1:]].any():
-        # Nothing is in common, or the same coordinates have other cells: these do not stand for each other.
+        # Nothing is in common, or the common coordinates have different cells and cannot replace each other.
         return
     first = np.maximum.accumulate(np.where(~same, np.arange(order.size), 0))
     taken = np.zeros(order.size, bool)

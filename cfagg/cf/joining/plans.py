@@ -1,4 +1,4 @@
-"""Plans for describing variables of files that are alike: where in each file their parts are."""
+"""Plans for describing similar files: the locations of the parts of each variable in a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["ROLES", "AxisPlan", "FieldPlan", "PartPlan", "Variables", "around"]
 
-#: What ``cf_role`` says of identifiers of features.
+#: Values of ``cf_role`` for identifiers of features.
 ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:
-    """The place of a coordinate: the numbers of its variable and bounds, or its dimension, or its attribute."""
+    """The location of a coordinate: the numbers of its variable and bounds, or its dimension, or its attribute."""
 
     identity: str
     variable: int | None = None
@@ -26,14 +26,14 @@ class AxisPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """The place of a companion: the number of its variable, or its attribute."""
+    """The location of a companion: the number of its variable, or its attribute."""
 
     identity: str
     role: str
     axes: tuple[str, ...]
     variable: int | None = None
     attribute: str | None = None
-    #: Whether it may be long, and other in each file: along times.
+    #: Whether it may be long and differ between files, such as along times.
     varies: bool = False
 
 
@@ -51,7 +51,7 @@ class FieldPlan:
 
 
 def around(variable: Variable) -> dict[str, AttributeValue]:
-    """Return the attributes of the dataset and of the groups around a variable, of inner ones first."""
+    """Return the attributes of the dataset and of the groups around a variable, with those of inner groups first."""
     if variable.group.parent is None:
         return variable.group.attributes
     out: dict[str, AttributeValue] = {}
@@ -68,6 +68,6 @@ class Variables:
         self.number = {v: i for i, v in enumerate(variables)}
         self.identifiers = [v for v in variables if v.text("cf_role") in ROLES]
         self.ragged = [v for v in variables if not {"sample_dimension", "instance_dimension"}.isdisjoint(v.attributes)]
-        #: Dimensions of which several features have a part each.
+        #: Dimensions that several features share, each with a part of it.
         self.shared = {v.text("sample_dimension") or "" for v in self.ragged}
         self.shared |= {d for v in self.ragged if "instance_dimension" in v.attributes for d in v.dims}

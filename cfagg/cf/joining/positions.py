@@ -30,7 +30,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     """Return the positions of members along an axis; `used` are the remaining coordinates of trimmed members."""
     n = box.size
     code = sets.code.copy()
-    # A member of which not all is used stands for itself; of others with the same coordinates one is looked at.
+    # A member that is only partly used represents itself; of others with the same coordinates, one is examined.
     apart = np.zeros(n, np.int64)
     for k, of_used in enumerate(used, 1):
         apart[of_used] = k
@@ -50,7 +50,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     stored = np.bincount(turn, minlength=member.size)
     at, turn, within = at[kept], turn[kept], within[kept]
     of, point = box[member][turn], sets.points.point[at]
-    # What all members have alike stays in the order in which it is stored, if that is neither up nor down.
+    # Coordinates common to all members keep their stored order if it is neither increasing nor decreasing.
     unordered = (np.bincount(box[member], minlength=boxes) == 1) & _any(
         _is_mixed(turn, point, member.size), box[member], boxes
     )
@@ -61,7 +61,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     distinct = np.empty(at.size, np.int64)
     distinct[order] = np.cumsum(new) - 1
     first = order[new]
-    # Labels have no order but that in which they are first met.
+    # Labels have no order except that of their first occurrence.
     rank_by = np.where(unordered[of[first]], first, point[first])
     by = np.lexsort((rank_by, of[first]))
     rank = np.empty(first.size, np.int64)
@@ -83,7 +83,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     jumps = _any(inner & (np.abs(step) != 1), turn, member.size)
     turns = _any(inner & (step > 0), turn, member.size) & _any(inner & (step < 0), turn, member.size)
     flipped = (falling != down[box[member]]) & (count > 1) & ~turns & ~unordered[box[member]]
-    # Labels in the reverse order may stand as a range, too.
+    # Labels in the reverse order may be a range, too.
     flipped |= unordered[box[member]] & falling & ~jumps
     low = np.full(member.size, np.iinfo(np.int64).max)
     np.minimum.at(low, turn, place)
@@ -112,7 +112,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
 
 
 def _is_mixed(turn: Int64, point: Int64, count: int) -> Bools:
-    """Return for each turn whether its points neither increase nor decrease throughout."""
+    """Return for each turn whether its points are neither increasing nor decreasing."""
     steps, inner = np.diff(point), turn[1:] == turn[:-1]
     return _any(inner & (steps <= 0), turn[1:], count) & _any(inner & (steps >= 0), turn[1:], count)
 

@@ -60,10 +60,10 @@ _COUNTED = "give that dimension a coordinate with a standard_name, which identif
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why two members are apart: they have `a` and `b` of `what`.
+    """Why two members are apart: they have different values `a` and `b` of `what`.
 
-    `axis` is that along which they would be joined if `what` is something else; `others` are two members that keep them
-    apart, to which `a` and `b` then belong; `remedy` says how they could be joined.
+    `axis` is the axis along which they would be joined if `what` is something else; `others` are two members that keep
+    them apart, to which `a` and `b` then belong; `remedy` is advice on how they could be joined.
     """
 
     rule: Rule
@@ -91,7 +91,7 @@ class Reason:
 
 
 def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None = None) -> Reason | None:
-    """Return why two members are not in the same box, `None` if they are; `options` are those of `join`."""
+    """Return why two members are not in the same box, or `None` if they are; `options` are those of `join`."""
     if boxes.box[a] == boxes.box[b]:
         return None
     options = options or Options()
@@ -102,8 +102,8 @@ def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None 
 
 
 def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Reason:
-    """Return the reason, most without its remedy."""
-    # What makes one unfit to be joined at all says more than what else differs.
+    """Return the reason, in most cases without its remedy."""
+    # A problem that prevents joining one at all is more informative than any other difference.
     for name, column in sorted(members.signature.items(), key=lambda item: item[0] != "problem"):
         if column[a] != column[b]:
             label = members.labels.get(name)
@@ -130,7 +130,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     found = [_difference(axis, a, b) for axis in differ]
     for axis, (what, one, other) in zip(differ, found, strict=True):
         if what not in (axis.name, f"bounds of {axis.name}"):
-            # The coordinates themselves are equal, and what stands along them is not.
+            # The coordinates themselves are equal, but their companions are not.
             others = ", ".join(x.name for x in differ if x is not axis)
             return Reason("part", what, one, other, others or "any other axis")
     if len(differ) > 1:
@@ -143,7 +143,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
 
 
 def _of_features(members: Members, differ: list[Axis], a: int, b: int, options: Options) -> Reason | None:
-    """Return the first feature that two ragged arrays have in common, where nothing else keeps them apart."""
+    """Return the first common feature of two ragged arrays, if nothing else keeps them apart."""
     roots = [x.within for x in members.axes if x.within and x.name.startswith("samples") and x.code[a] and x.code[b]]
     if not roots or any(axis.name != roots[0] for axis in differ):
         return None
@@ -161,7 +161,7 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     shared = np.intersect1d(mine, theirs)
     if axis.differing is not None and mine.size == theirs.size == shared.size and not axis.counted:
-        # The coordinates themselves are equal, and their cells are not.
+        # The coordinates themselves are equal, but their cells are not.
         return Reason("cells", *axis.differing(int(axis.code[a]), int(axis.code[b])), axis.name)
     own = points_of(axis, options)
     loose = options.interleave or own.unordered[_codes(axis, own)[[a, b]]].any()
@@ -181,7 +181,7 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
 
 
 def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
-    """Return what would join two that overlap along an axis, by whether they have coordinates in common."""
+    """Return how to join two that overlap along an axis, depending on whether they have common coordinates."""
     if axis.counted:
         return _COUNTED
     mine, theirs = (_values(axis, i, options) for i in (a, b))
@@ -198,9 +198,9 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
 
 
 def _clash(members: Members, axis: Axis, member: int, options: Options, *, loose: bool) -> tuple[int, int] | None:
-    """Return two that overlap along an axis, of all that would be joined with a member along it.
+    """Return two overlapping members along an axis, out of all that would be joined with a member along it.
 
-    Of labels, which have no order, only equal ones overlap.
+    Labels, which have no order, overlap only if they are equal.
     """
     like = np.flatnonzero(_like(members, axis, member, options))
     if loose:
@@ -253,14 +253,14 @@ def _same(axis: Axis, a: int, b: int, options: Options) -> bool:
 
 
 def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
-    """Return the axis, or what stands along it, in which two members differ, and both values."""
+    """Return the axis, or the companion along it, in which two members differ, and both values."""
     if axis.differing is not None:
         return axis.differing(int(axis.code[a]), int(axis.code[b]))
     return axis.name, plain(axis.first[a]), plain(axis.first[b])
 
 
 def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
-    """Return the reason that something else differs that does not span an axis."""
+    """Return the reason for a difference of a companion that does not span an axis."""
     one, other = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
     turned = [own for own in members.axes if own.name in part.axes and own.code[a] != own.code[b]]
     if one == other and turned:
@@ -268,7 +268,7 @@ def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str)
         return Reason(
             "part", f"order of {what}", first, second, axis, remedy=f"write both with the same order of {what}"
         )
-    # Along a dimension whose places are only counted nothing is ever joined; meshes have no other.
+    # Nothing is joined along a dimension whose places are only counted; meshes have no other dimensions.
     counted = any(
         own.counted and own.name in part.axes and not own.name.endswith("of the mesh") for own in members.axes
     )
@@ -276,14 +276,14 @@ def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str)
 
 
 def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
-    """Return what the bounds of two members in order say against joining them."""
+    """Return the condition on cells that the bounds of two members in order violate."""
     if options.overlap and not options.contiguous:
         return None
     low, high = axis.cells()
     gap = float(gaps(high[[a]], low[[b]], options)[0])
     if not options.overlap and gap < 0:
         return "cells overlap"
-    # Others of the same array may stand between the two.
+    # Others of the same array may be between the two.
     like = _like(members, axis, a, options)
     between = [
         i for i in np.flatnonzero(like).tolist() if axis.first[i] > axis.last[a] and axis.last[i] < axis.first[b]

@@ -1,4 +1,4 @@
-"""Treating times of the standard and the proleptic Gregorian calendar, which agree from 15 October 1582 on, as one."""
+"""Treating the standard and the proleptic Gregorian calendar, which agree from 15 October 1582 on, as one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cfagg.errors import CalendarError, CfaggError
 
 __all__ = ["in_one_calendar"]
 
-#: Columns of the signature that say which calendars times beside the data have.
+#: Columns of the signature that contain the calendars of times other than the data.
 _COLUMNS = frozenset({"axes", "other coordinates and ancillary variables"})
 
 
 def in_one_calendar(described: Sequence[Described]) -> list[Described]:
     """Return descriptions in which times of the two calendars that agree have the calendar of the first.
 
-    This applies if variables differ in nothing else, and no date or bound of them is before the reform.  It must come
-    before `tied`, `turned` and `members_of`.
+    This applies if variables differ in nothing else, and none of their dates or bounds is before the reform.  It must
+    be called before `tied`, `turned` and `members_of`.
     """
     out = list(described)
     alike: dict[int, Any] = {}
@@ -46,7 +46,7 @@ def in_one_calendar(described: Sequence[Described]) -> list[Described]:
             continue
         try:
             changed = _changed([out[k] for k in members], first, other)
-        except CfaggError:  # a reference time that the other calendar cannot say
+        except CfaggError:  # a reference time that the other calendar cannot represent
             continue
         for k, one in zip(members, changed, strict=True):
             out[k] = one
@@ -61,7 +61,7 @@ def _alike(value: Any) -> Any:
 
 
 def _times(one: Described) -> Iterator[tuple[Stated, npt.NDArray[Any] | None]]:
-    """Yield the metadata and values of all coordinates and other variables beside the data, and of their bounds."""
+    """Yield the metadata and values of all coordinates and companions, and of their bounds."""
     for own in one.axes.values():
         yield own.stated, own.values
         if own.bounds is not None and own.bounds_stated is not None:
@@ -73,7 +73,7 @@ def _times(one: Described) -> Iterator[tuple[Stated, npt.NDArray[Any] | None]]:
 
 
 def _is_late(one: Described, known: dict[tuple[int, int], bool]) -> bool:
-    """Return whether all dates of the two calendars are in the time in which they agree."""
+    """Return whether all dates of the two calendars are in the period in which they agree."""
     key = id(one.axes), id(one.parts)
     if key not in known:
         known[key] = all(_agree(stated, values) for stated, values in _times(one))

@@ -1,4 +1,4 @@
-"""How two members that are apart could be joined: by an option, or by a change in the files."""
+"""Advice on how two members that are apart could be joined: by an option, or by a change in the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cfagg.cf.joining.samples import FEATURES
 
 __all__ = ["remedy_of"]
 
-#: By rule; `{what}` is what differs.
+#: By rule; `{what}` is the property that differs.
 _BY_RULE = {
     "attribute": (
         "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
@@ -28,7 +28,7 @@ _BY_RULE = {
     "incomplete": "add the files that are missing, or leave out those that fill only a part along another axis",
 }
 
-#: Of columns of the signature.
+#: By column of the signature.
 _BY_COLUMN = {
     "identity": (
         "give both the same standard_name, or name an attribute in which they agree by field_identity=, such as "
@@ -46,7 +46,7 @@ _BY_COLUMN = {
     "or write all as one type",
 }
 
-#: Parts of what is said of those that are joined with nothing.
+#: By a part of the problem of variables that cannot be joined.
 _BY_PROBLEM = (
     ("has no attribute", "give it that attribute, or leave out field_identity="),
     ("no coordinate with a standard name", "relaxed_identities=True takes names instead, or give its coordinate one"),
@@ -65,7 +65,7 @@ _REFORM = "; times of the two calendars are joined where no date, of bounds eith
 
 
 def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
-    """Return how two members could be joined of which one has `a` and the other `b` of `what`.
+    """Return how two members could be joined, given that one has `a` and the other `b` of `what`.
 
     >>> remedy_of("signature", "source_id", "one", "other", Options(equal="source_id"))
     "leave 'source_id' out of equal=, or name it in ignore="
@@ -87,7 +87,7 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
 
 
 def _of_column(what: str, options: Options) -> str:
-    """Return how one column of the signature could be made the same."""
+    """Return how one column of the signature could be made equal."""
     if what in _BY_COLUMN:
         return _BY_COLUMN[what]
     if what.startswith("cells of "):

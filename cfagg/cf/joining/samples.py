@@ -1,6 +1,6 @@
-"""Dimensions of which each feature has a range of its own: of samples of ragged arrays, and nodes of geometries.
+"""Dimensions of which each feature has its own range: samples of ragged arrays, and nodes of geometries.
 
-They are joined as their features are, whose places alone decide: ranges follow each other as the features do.
+They are joined as their features are, whose positions alone decide: the ranges follow each other as the features do.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cfagg.cf.joining.values import plain
 
 __all__ = ["FEATURES", "is_missing", "unsound", "with_samples", "without_features"]
 
-#: The column of the signature by which what has ranges that cannot follow each other is apart.
+#: The column of the signature that separates members whose ranges cannot follow each other.
 FEATURES = "features whose ranges cannot follow those of others"
 
 
 def with_samples(described: Sequence[Described], members: Members, boxes: Boxes) -> tuple[Members, Boxes, Int64]:
-    """Return members and boxes with the axes that stand within others, and the members for which that is not possible.
+    """Return members and boxes with the axes within others, and the members for which that is not possible.
 
-    These are all of the boxes of which some cannot follow each other, one feature after the other.
+    These are all members of boxes in which some cannot follow each other, feature by feature.
     """
     axes = {id(d.axes): d.axes for d in described}.values()
     roots = {name: own.within for a in axes for name, own in a.items() if own.within}
@@ -63,7 +63,7 @@ def with_samples(described: Sequence[Described], members: Members, boxes: Boxes)
 
 
 def without_features(described: Sequence[Described], members: Members, apart: Int64, *, alone: bool) -> Members:
-    """Return members of which some are joined with nothing along the axis of their features, or with nothing at all."""
+    """Return members of which some are not joined along the axis of their features, or not joined at all."""
     column, labels = np.zeros(len(members), np.int64), [""]
     numbers: dict[Any, int] = {}
     axes = {axis.name: axis for axis in members.axes}
@@ -82,7 +82,7 @@ def without_features(described: Sequence[Described], members: Members, apart: In
 
 
 def _ranges(described: Sequence[Described], boxes: Boxes, root: int, size: Int64, bad: Bools) -> tuple[Int64, Int64]:
-    """Return where the range of each member begins, and the sizes of all ranges of each box; `bad` are noted."""
+    """Return where the range of each member begins, and the sizes of all ranges of each box; mark `bad` boxes."""
     start, extent = np.zeros(size.size, np.int64), np.ones(len(boxes), np.int64)
     live = np.flatnonzero((size >= 0) & ~boxes.dropped)
     if not live.size:
@@ -90,7 +90,7 @@ def _ranges(described: Sequence[Described], boxes: Boxes, root: int, size: Int64
     rows = live[np.lexsort((boxes.start[live, root], boxes.box[live]))]
     of, at, count, own = boxes.box[rows], boxes.start[rows, root], boxes.count[rows, root], size[rows]
     head = np.r_[True, (of[1:] != of[:-1]) | (at[1:] != at[:-1])]
-    first = np.flatnonzero(head)[np.cumsum(head) - 1]  # of those at the same place
+    first = np.flatnonzero(head)[np.cumsum(head) - 1]  # of those at the same position
     begins = np.r_[True, of[1:] != of[:-1]]
     several = (np.bincount(of[head], minlength=len(boxes)) > 1)[of]
     odd = [row for row, axis in (*boxes.scattered, *boxes.trimmed) if axis == root]
@@ -110,13 +110,13 @@ def _ranges(described: Sequence[Described], boxes: Boxes, root: int, size: Int64
 
 
 def _before(sizes: Int64, begins: Any) -> Int64:
-    """Return for each the sum of all sizes before it, from where it `begins` anew."""
+    """Return for each the sum of all sizes before it, restarting where it `begins`."""
     total = np.cumsum(sizes) - sizes
     return total - total[starts(np.cumsum(begins))]
 
 
 def unsound(one: Described) -> str | None:
-    """Return why it is not clear which range each feature of a variable has; nothing where it is."""
+    """Return why the range of each feature of a variable is unclear, or `None` if it is clear."""
     sizes = {name: len(own.values) for name, own in one.axes.items()}
     for name, own in one.axes.items():
         if not own.within:

@@ -57,7 +57,7 @@ class Sets:
         return found
 
     def add(self, points: Int64) -> int:
-        """Return the number of a set of points, which increase."""
+        """Return the number of a set of points, which must increase."""
         return self._add(np.ascontiguousarray(points, np.int64))
 
     def own(self) -> Int64:
@@ -65,7 +65,7 @@ class Sets:
         return self.of_code[self.code]
 
     def ends(self, sets: Int64) -> tuple[Int64, Int64]:
-        """Return the numbers of the first and the last value of sets."""
+        """Return the numbers of the first and the last value of each set."""
         distinct, inverse = np.unique(sets, return_inverse=True)
         both = np.array([(s[0], s[-1]) if s.size else (0, 0) for s in self.of(distinct)], np.int64).reshape(-1, 2)
         found = self.value_of[both] if self.value_of.size else both
@@ -76,11 +76,11 @@ class Sets:
         return [self._list[s] for s in sets.tolist()]
 
     def sizes(self, sets: Int64) -> Int64:
-        """Return how many points sets have."""
+        """Return the number of points in each set."""
         return np.array([self._list[s].size for s in sets.tolist()], np.int64)
 
     def values(self, sets: Int64) -> tuple[Int64, Int64]:
-        """Return the numbers of all values of sets in turn, and the turn of each."""
+        """Return the numbers of all values of a sequence of sets, and the position in the sequence for each."""
         lists = self.of(sets)
         turn = np.repeat(np.arange(len(lists)), [s.size for s in lists])
         return self.value_of[np.concatenate([*lists, np.zeros(0, np.int64)])], turn

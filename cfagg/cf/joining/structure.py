@@ -1,4 +1,4 @@
-"""Describing data variables by the attributes and dimensions of a file, once for all files that are alike."""
+"""Describing data variables by the attributes and dimensions of a file, once for all similar files."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     roles = Roles(dataset, references(dataset, resolver))
     aggregated = {v for v in dataset.variables if v.dialect is not None and v.text("cf_role") in ("nca", "cfa")}
     left = (roles.data | aggregated) - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
-    # Text along the dimension of its name, which xarray writes so, is taken for its coordinate.
+    # Text along a dimension of the same name, which xarray writes, is treated as its coordinate.
     labels = {v for v in left if v.is_text and length(v) == (v.name,)}
     left -= {v for v in labels if any(v.dimensions[0] in o.dimensions for o in left - labels)}
     known = Variables(dataset.variables)
     same: dict[Hashable, Any] = {}
     plans = [_Field(v, resolver, options, known).plan() for v in dataset.variables if v in left]
-    # Equal axes and parts are the same objects, by which they are known later.
+    # Equal axes and parts are the same objects, which are later used as keys.
     return tuple(
         replace(
             p,
@@ -71,7 +71,7 @@ def plan_of(variable: Variable, resolver: Resolver, options: Options, known: Var
 
 
 class _Field(Gathering):
-    """One data variable, with a plan made of what was gathered."""
+    """One data variable, with a plan made from the gathered variables."""
 
     def plan(self) -> FieldPlan:
         """Return the plan."""
@@ -93,7 +93,7 @@ class _Field(Gathering):
             (*self._mappings(coordinates), *(self.known.number[c] for c in containers if c is not None))
         )
         self._check_units(name)
-        if variable.kind == "other" and variable.enumeration is None:  # what its values stand for is not compared
+        if variable.kind == "other" and variable.enumeration is None:  # the meaning of its values is not compared
             self.problems.append("its type is defined by its file")
         for dimension in variable.dims:
             if dimension not in self.along:
@@ -109,7 +109,7 @@ class _Field(Gathering):
         )
 
     def _companions(self) -> Variable | None:
-        """Add ancillary variables, cell measures and geometries; return the container of these."""
+        """Add ancillary variables, cell measures and geometries; return the container of geometries."""
         variable = self.variable
         for word in variable.words("ancillary_variables"):
             own = self._find(word)
@@ -136,7 +136,7 @@ class _Field(Gathering):
         return container
 
     def _mesh(self) -> Variable | None:
-        """Add the topology of the mesh, which must be equal whatever the names of its variables, and return it."""
+        """Add the topology of the mesh, which must be equal regardless of the names of its variables, and return it."""
         mesh = self._find(self.variable.text("mesh") or "")
         if mesh is None:
             self.said["mesh"] = self.variable.text("mesh")
@@ -176,7 +176,7 @@ class _Field(Gathering):
             found.append(self.known.number[own])
             named = [self._find(word) for word in words] if words else _meant(own, coordinates)
             of = tuple(self._identity(c) or c.name for c in named if c is not None)
-            # In which order they make up a place counts for well-known text alone, where only the long form says it.
+            # The order of coordinates matters for well-known text only, where only the long form gives it.
             if "crs_wkt" not in own.attributes:
                 of = tuple(sorted(of))
             elif not words:
@@ -196,7 +196,7 @@ class _Field(Gathering):
             for word in {entry.where, entry.over, entry.norm} - {None}:
                 own = self._find(str(word))
                 known = None if own is None else self._identity(own)
-                # A variable may be called as a type of area is, and not be meant.
+                # A variable may have the name of an area type without being meant.
                 if known is not None and (word == entry.norm or known == "area_type"):
                     words[str(word)] = known
         return methods(text, self.along | {v.name: name for name, v in self.of.items()}, words)
@@ -231,7 +231,7 @@ class _Field(Gathering):
                     else _enumerated(other) or units_key(other.text("units"), other.text("calendar"))
                 )
             dims = 0 if other is None else len(length(other))
-            # In which order its dimensions are stored says nothing.
+            # The order in which its dimensions are stored does not matter.
             parts.append((p.identity, p.role, sorted_axes(p.axes, dims), kind))
         return {
             "identity": name,
@@ -249,7 +249,7 @@ class _Field(Gathering):
 
 
 def _meant(mapping: Variable, coordinates: list[Variable]) -> list[Variable]:
-    """Return the coordinates of a grid mapping that names none: those to which its projection refers."""
+    """Return the coordinates of a grid mapping that names none: those of its projection."""
     name = mapping.text("grid_mapping_name") or ""
     wanted = _PLACE if name == "latitude_longitude" else MAPPINGS[name].coordinates if name in MAPPINGS else ()
     by_name = {v: identity(v, _BY_NAME) for v in coordinates}
@@ -258,17 +258,17 @@ def _meant(mapping: Variable, coordinates: list[Variable]) -> list[Variable]:
 
 
 def _enumerated(variable: Variable) -> str | None:
-    """Return the meaning of an enumeration, `None` for another variable."""
+    """Return the meaning of an enumeration, or `None` for another variable."""
     names = variable.enumeration
     if names is None:
         return None
-    # A name may have commas and equals signs of its own.
+    # A name may itself contain commas and equals signs.
     told = (f"{repr(name) if set(name) & set(',=\'"') else name} = {value}" for name, value in names)
     return f"enumeration of {variable.dtype.name} ({', '.join(told)})"
 
 
 def _is_counted(variable: Variable) -> bool:
-    """Whether a coordinate without units has none: an identifier, a number of a level, or a parametric coordinate."""
+    """Return whether a coordinate may lack units: an identifier, a level number, or a parametric coordinate."""
     return any(variable.text(name) is not None for name in ("cf_role", "formula_terms")) or (
         variable.kind in ("integer", "other")
     )

@@ -6,24 +6,23 @@ from typing import Any
 
 __all__ = ["differing"]
 
-#: Columns that list things, each with its name first.
+#: Columns of lists, whose items begin with a name.
 _LISTS = ("axes", "other coordinates and ancillary variables", "formula terms", "cell measures", "names of attributes")
 
 
-#: Of a grid mapping of which neither the attribute nor the projection says which coordinates it is of,
-#: or in which order.
+#: For a grid mapping whose coordinates, or their order, are given neither by the attribute nor by the projection.
 _UNNAMED = "no coordinates named"
 
 
 def differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the values of one column of the signature of two variables; of lists, the parts that differ.
+    """Return the values of one column of the signature of two variables; for lists, the parts that differ.
 
     >>> differing("units", ((("K", 1),), False), None)
     ('K', 'none')
     """
     if name in _LISTS and isinstance(a, tuple) and isinstance(b, tuple):
         ours, theirs = ([x for x in one if x not in other] for one, other in ((a, b), (b, a)))
-        # What is left differs in more than what it lists only where the order does.
+        # If no items remain, only the order differs.
         return _listed(name, ours), _listed(name, theirs)
     if name == "grid mapping" and isinstance(a, tuple) and isinstance(b, tuple):
         return _mappings(a, b)
@@ -31,7 +30,7 @@ def differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return one value; numbers and booleans as they are."""
+    """Return one value; numbers and booleans are unchanged."""
     if value is None:
         return "none"
     if name == "units":
@@ -67,7 +66,7 @@ def _listed(name: str, items: list[Any]) -> str:
 
 
 def _item(name: str, item: Any) -> str:
-    """Return one entry of a column of lists in words."""
+    """Return one item of a column of lists in words."""
     if name == "axes":
         identity, units, bounds, climatology, positive = item
         said = [_units(units), "with bounds" if bounds else "without bounds"]
@@ -86,7 +85,7 @@ def _item(name: str, item: Any) -> str:
 
 
 def _mappings(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[str, str]:
-    """Return the first attribute in which grid mappings differ, else the coordinates that belong to them."""
+    """Return the first attribute in which grid mappings differ, or else the coordinates that belong to them."""
     if len(a) != len(b):
         return f"{len(a)} of them", f"{len(b)} of them"
     for (ours, of_ours), (theirs, of_theirs) in zip(a, b, strict=True):

@@ -1,4 +1,4 @@
-"""Bringing companions of variables to one order of dimensions: cell areas are the same in any order."""
+"""Bringing companions of variables into one order of dimensions, since cell areas, say, are the same in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORDER = "order of the dimensions of {}, its own mirror image,"
 
 
 def sorted_axes(axes: Sequence[str], dims: int) -> tuple[str, ...]:
-    """Return the axes of the first `dims` dimensions in a canonical order, and the others after them."""
+    """Return the axes of the first `dims` dimensions in a canonical order, followed by the others."""
     return (*sorted(axes[:dims]), *axes[dims:])
 
 
@@ -29,7 +29,7 @@ def upright(values: npt.NDArray[Any], axes: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def turn_of(axes: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    """Return the position of each wanted dimension, `None` for other axes; several that are no axes keep their order.
+    """Return the position of each wanted dimension, or `None` for other axes; several non-axes keep their order.
 
     >>> turn_of(("longitude", "latitude", ""), ("latitude", "longitude", ""))
     [1, 0, 2]
@@ -47,7 +47,7 @@ def turn_of(axes: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
 def turned(described: Sequence[Described]) -> list[Described]:
     """Return descriptions in which companions of variables that may be joined have the order of the first.
 
-    Values that were not kept stay unchanged.  It must come before `members_of`.
+    Values that were not kept stay unchanged.  It must be called before `members_of`.
     """
     described = _swapped(described, _signatures(described))
     signature = _signatures(described)
@@ -77,7 +77,7 @@ def turned(described: Sequence[Described]) -> list[Described]:
 
 
 def _signatures(described: Sequence[Described]) -> dict[int, int]:
-    """Return a number for each signature, by its identity: the same for equal ones."""
+    """Return a number for each signature by its identity, the same for equal signatures."""
     numbers: dict[Any, int] = {}
     distinct = {id(one.signature): one.signature for one in described}
     return {key: numbers.setdefault(tuple(own.items()), len(numbers)) for key, own in distinct.items()}
@@ -112,7 +112,7 @@ def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> li
                     made[key] = _renamed(one, dict(zip(pair, pair[::-1], strict=True)), first)
                     break
                 seen[own] = one
-    # Where one name stands in both places, either the values or the names are swapped, and nothing tells which.
+    # If one name is in both positions, either the values or the names are swapped, which cannot be decided.
     orders = {
         key: (_ORDER.format(name), f"({', '.join(dims)})")
         for (_, name, _), alike in mirrored.items()
@@ -141,7 +141,7 @@ def _telling(
     pair: tuple[str, str],
     contents: dict[tuple[int, str], tuple[Any, Any] | None],
 ) -> tuple[str, Any, Any] | None:
-    """Return the name and values, in both orders, of what distinguishes two dimensions."""
+    """Return the name and values, in both orders, of a companion that distinguishes two dimensions."""
     for other in (name, *sorted(parts.keys() - {name})):
         key = id(parts[other]), name
         if key not in contents:
@@ -153,7 +153,7 @@ def _telling(
 
 
 def _both_ways(part: Companion, pair: tuple[str, str]) -> tuple[Any, Any] | None:
-    """Return hashable values along two axes, in both orders; `None` if they span others too."""
+    """Return hashable values along two axes, in both orders; or `None` if they span others too."""
     axes = part.axes
     if part.values is None or len(axes) != len(part.shape) or sorted(a for a in axes if a) != list(pair):
         return None

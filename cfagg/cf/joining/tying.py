@@ -1,4 +1,4 @@
-"""Scalar coordinates that vary together: each member of a forecast may have begun at a time of its own."""
+"""Scalar coordinates that vary together: each member of a forecast may have its own starting time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _DEPENDENT = {"forecast_reference_time": ("realization", "time")}
 def tied(described: Sequence[Described], options: Options | None = None) -> list[Described]:
     """Return descriptions in which a reference time that depends on another scalar coordinate belongs to it.
 
-    This applies if each member of an ensemble, or else each time, has one reference time, and these differ.  It must
-    come before `members_of`.
+    This applies if each member of an ensemble, or else each time, has one reference time, and these differ.  It must be
+    called before `members_of`.
     """
     out = list(described)
     if options is not None and options.axes is not None:
@@ -47,7 +47,7 @@ def tied(described: Sequence[Described], options: Options | None = None) -> list
 
 
 def _depends(described: Sequence[Described], members: Sequence[int], name: str, other: str) -> bool:
-    """Return whether a scalar coordinate has one value for each value of another, and several values in all."""
+    """Return whether a scalar coordinate has one value for each value of another, and several values overall."""
     found: dict[Any, Any] = {}
     for k in members:
         axes = described[k].axes
@@ -64,7 +64,7 @@ def _key(own: Coordinate) -> tuple[Any, ...]:
 
 
 def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate], dict[str, Companion]]:
-    """Return the axes of a description without a coordinate, and its companions with it."""
+    """Return the axes of a description without a coordinate, and its companions including that coordinate."""
     own = one.axes[name]
     axes = {n: a for n, a in one.axes.items() if n != name}
     parts = {}

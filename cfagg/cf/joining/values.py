@@ -33,13 +33,13 @@ def unpacked(values: Array, stated: Stated) -> Array:
 
 
 def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float]:
-    """Return values in the units of another, and the magnitude of the numbers that were added to them."""
+    """Return values in the units of another, and the magnitude of the offset that was added to them."""
     if values.dtype.kind not in "iuf" or own is first:
         return values, 0.0
     try:
         change = transform(own.text("units"), own.text("calendar"), first.text("units"), first.text("calendar"))
     except CfaggError:
-        # What does not convert is never joined: it stays as it is.
+        # Values that cannot be converted are never joined, and stay unchanged.
         return values, 0.0
     if isinstance(change, DateChange) or change == SAME:
         return values, 0.0
@@ -47,7 +47,7 @@ def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float
     if scale == 1 and offset.denominator == 1 and values.dtype.kind in "iu":
         return values + int(offset), 0.0
     if is_reference_time(own.text("units") or ""):
-        # Days in four bytes may be exact where their minutes are not.
+        # 4-byte reals may represent days exactly, but not their minutes.
         values = values.astype(np.float64)
     return values * float(scale) + float(offset), abs(float(offset))
 
@@ -118,7 +118,7 @@ def shown(values: Array) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a number of Python."""
+    """Return a plain Python number."""
     return value.item() if hasattr(value, "item") else value
 
 
