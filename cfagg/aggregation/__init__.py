@@ -1,1 +1,1 @@
-"""Aggregations built from files: what each file holds, which of them form one array, and how that is written."""
+"""Building aggregations from files: scanning the files, joining their variables into arrays, and writing the result."""

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetAccessor", "with_report"]
 
-#: Where a dataset keeps its report; xarray hands it on to what is selected of it.
+#: Where a dataset stores its report; xarray passes it on to selections.
 _REPORT = "cfagg report"
 
 
 class NoReportError(OptionError, AttributeError):
-    """A dataset that was not put together from files."""
+    """Raised for a dataset that was not aggregated from files."""
 
 
 @xr.register_dataset_accessor("cfagg")  # type: ignore[no-untyped-call]
 class DatasetAccessor:
-    """What cfagg knows of a dataset.
+    """The information that cfagg has about a dataset.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class DatasetAccessor:
 
     @property
     def report(self) -> Report:
-        """What was made of the files, how, and why what is apart is apart; `.why(a, b)` tells it of any two files.
+        """Which arrays were made of the files, how, and why others are separate; `.why(a, b)` explains any two files.
 
         Raises
         ------
         OptionError
-            The dataset was not put together from files by `cfagg.aggregate`, or by `cfagg.read` of several.
+            The dataset was not aggregated from files by `cfagg.aggregate`, or by `cfagg.read` of several.
         """
         found: Report | None = self._dataset.encoding.get(_REPORT)
         if found is None:

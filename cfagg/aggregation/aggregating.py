@@ -48,53 +48,53 @@ def aggregate(
     progress: Any = None,
     **options: Any,
 ) -> Dataset | DataTree:
-    """Open many files as one labelled, lazy dataset, put together by the aggregation rules of CF.
+    """Open many files as one labelled, lazy dataset, joined by the aggregation rules of CF.
 
-    Only metadata decide: variables of several files form one array if their coordinates differ along one axis only.
-    This is repeated with the result, so files may be cut along several axes.  Only values of coordinates are read.
+    Only metadata are used: variables of several files form one array if their coordinates differ along one axis only.
+    This is repeated with the result, so files may be split along several axes. Only values of coordinates are read.
 
     Parameters
     ----------
     files : str, path-like, or iterable of these
-        Files of netCDF, PP or Zarr and aggregation files, in any mixture and order: paths, URLs, patterns such as
-        ``"data/*.nc"``, and directories, which stand for all such files in and below them.
+        NetCDF, PP, Zarr and aggregation files, in any mixture and order: paths, URLs, patterns such as ``"data/*.nc"``,
+        and directories, which include all such files in and below them.
     output : path, optional
         Also write an aggregation file, with all coordinates inside, that refers to the files.
     append, update : bool
-        Add to the aggregation that is at `output`, without scanning its files again; and take in what changed of them.
+        Add to the existing aggregation at `output` without scanning its files again; also update files that changed.
     index : bool or path
-        Write an index beside `output`, and read by it; or the index to read by.
+        Write an index beside `output` and use it for reading; or the path of an index to use.
     to, on_loss, overwrite, relative_to
         How `output` is written, as by `cfagg.write`.
     as_tree : bool
-        Return a DataTree in which all arrays keep the names that they have in their files: what does not belong
-        together stands in groups of its own.
+        Return a DataTree in which all arrays keep the names that they have in their files: arrays that do not belong
+        together are in separate groups.
     skip_errors : bool
-        Go on without files that cannot be read; the report lists them.
+        Continue without files that cannot be read; the report lists them.
     client : distributed.Client or str, optional
         A Dask cluster that scans the files, or its address.
     chunks, missing, workers, allow, storage_options, substitutions
-        As for `cfagg.read`.  The files may be read wherever they are; `allow` is what they may lead to themselves.
+        As for `cfagg.read`.  The files may be read wherever they are; `allow` restricts what they may refer to.
     progress : callable, optional
-        Called with the number of files that were scanned, and of all.
+        Called with the number of scanned files and the total.
     **options
-        The options of the aggregation rules, such as ``relaxed_identities`` or ``on_overlap``, which the page on
-        aggregating files lists; and those of `xarray.open_dataset` that say how values are decoded.
+        The options of the aggregation rules, such as ``relaxed_identities`` or ``on_overlap``, which are listed on the
+        page on aggregating files; and those of `xarray.open_dataset` for decoding values.
 
     Returns
     -------
     xarray.Dataset or xarray.DataTree
-        Its variables are lazy.  They have the names of the first file of each array, and numbers where several arrays
-        have one name.  ``.cfagg.report`` of it says how each array was made, and why others are apart.
+        Its variables are lazy. They have the names used in the first file of each array, numbered if several arrays
+        have the same name. Its ``.cfagg.report`` explains how each array was made, and why others are separate.
 
     Raises
     ------
     SourceError
-        If a file cannot be read, or there is none.
+        If a file cannot be read, or there are none.
     OptionError
-        If options are unknown, make no sense, or contradict each other.
+        If options are unknown, invalid, or contradict each other.
     FragmentMismatchError
-        When values are read of a file that was changed since it was scanned; others as of `cfagg.read`.
+        When values are read from a file that changed since it was scanned; other errors as for `cfagg.read`.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def aggregate(
         relative_to=relative_to,
     )  # fmt: skip
     made = put_together(files, scanner, place, index=index, as_tree=as_tree)
-    opened: Any = made.source  # xarray hands it to the engine as it is
+    opened: Any = made.source  # xarray passes it on to the engine unchanged
     groups = {
         path: xarray.open_dataset(
             opened,
@@ -142,7 +142,7 @@ def aggregate(
 
 
 class Made(NamedTuple):
-    """What files were put together to, the report of it, and the index by which it is read."""
+    """The source that files were joined into, its report, and the index used for reading it."""
 
     source: JoinedSource
     report: Report
@@ -161,7 +161,7 @@ def output_of(
     overwrite: bool = False,
     relative_to: Any = None,
 ) -> Output | None:
-    """Return where and how an aggregation is written, checked; `None` where `output` names no file."""
+    """Return where and how an aggregation is written, checked; `None` if `output` is not given."""
     if output is None:
         if append or update:
             raise OptionError("append=True and update=True change a file: name it with output=")
@@ -178,7 +178,7 @@ def output_of(
 def put_together(
     files: Any, scanner: Scanner, place: Output | None = None, *, index: Any = True, as_tree: bool = False
 ) -> Made:
-    """Scan files, join what they hold, and write it where `place` says; xarray is not loaded."""
+    """Scan files, join their variables, and write the result to `place` if given; xarray is not loaded."""
     from cfagg.aggregation.building import build
     from cfagg.aggregation.files import itself
     from cfagg.aggregation.joining import join_files
@@ -212,7 +212,7 @@ def _index_of(place: Output) -> str | bool:
     return name if place.index and os.path.isfile(name) else False  # noqa: PTH113
 
 
-#: Options of `xarray.open_dataset` that say how values are decoded.
+#: Options of `xarray.open_dataset` for decoding values.
 _DECODING = (
     "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables", "use_cftime",
     "decode_timedelta",

@@ -1,7 +1,7 @@
-"""Growing an aggregation: what its index records of its files, and which of them have changed or are gone.
+"""Growing an aggregation: the record of its files in its index, and which of them have changed or are gone.
 
-The index beside ``OUT.nc`` holds the description of every file as it was scanned, the options with which they were
-joined, and the digest of ``OUT.nc``: an index of another state of it is not used.
+The index beside ``OUT.nc`` contains the description of every scanned file, the options with which they were joined, and
+the digest of ``OUT.nc``: an index for another state of that file is not used.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = [
     "state_at",
 ]
 
-#: Tells the state of a file now, `None` where it is gone.
+#: Returns the current state of a file, or `None` if it is gone.
 State = Callable[[str], FileState | None]
 
-#: Bytes of the settings at most.
+#: Maximum size in bytes of the settings.
 _LONGEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What has to be the same when files are added: how they are joined, and how `OUT.nc` is written."""
+    """Settings that must stay the same when files are added: how they are joined, and how `OUT.nc` is written."""
 
     rules: Options
     to: str
@@ -58,12 +58,12 @@ class Settings:
     relative_to: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as JSON has them, by the names of keywords."""
+        """Return them as JSON values, by keyword."""
         own = {"to": self.to, "on_loss": self.on_loss, "relative_to": self.relative_to}
         return json.loads(json.dumps({**asdict(self.rules), **own}, default=str, sort_keys=True))  # type: ignore[no-any-return]
 
     def check(self, recorded: Mapping[str, Any], target: str) -> None:
-        """Refuse other settings than those that were recorded."""
+        """Raise an error if settings differ from those that were recorded."""
         own = self.as_dict()
         absent = Settings(Options(), self.to).as_dict()
         wrong = [
@@ -88,9 +88,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an index knows of one file after another, and the settings; `numbers` are those of the files in the index.
+    """The records of an index for each file, and the settings; `numbers` are those of the files in the index.
 
-    What could not be recorded of a file is `None`.
+    The record of a file is `None` if it could not be recorded.
     """
 
     places: tuple[str, ...]
@@ -101,25 +101,25 @@ class Known:
 
 
 def real(place: str) -> str:
-    """Return the path of a file without links, by which reading asks an index for it."""
+    """Return the path of a file with links resolved, under which reading looks it up in an index."""
     return place if is_url(place) else os.path.realpath(place)
 
 
 def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes], bytes]:
-    """Return what an index keeps of each file, and of all; it has their paths itself."""
+    """Return the index records of each file, and the shared one; paths are stored by the index itself."""
     own, shared = records.encode(replace(one, place=_unless_real(one.place)) for one in scanned)
     said = json.dumps({"settings": settings.as_dict(), "files": _sum_of(own)}, sort_keys=True).encode()
     return own, len(said).to_bytes(4, "little") + said + shared
 
 
 def _unless_real(place: str) -> str:
-    """Return the name of a file where it is another than the path that an index has."""
+    """Return the name of a file if it differs from the path in the index, else an empty string."""
     name = str(place)
     return "" if real(name) == name else name
 
 
 def _sum_of(own: Sequence[bytes]) -> str:
-    """Return what tells whether all descriptions are there, in their order."""
+    """Return a digest that shows whether all descriptions are present, in order."""
     found = blake2b(digest_size=16)
     for one in own:
         found.update(len(one).to_bytes(8, "little") + one)
@@ -127,15 +127,15 @@ def _sum_of(own: Sequence[bytes]) -> str:
 
 
 def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -> Known:
-    """Return what the index of a file of this digest knows.
+    """Return the records in the index of a file with this digest.
 
     Raises
     ------
     SourceError, ConventionError
-        If there is none, or it is damaged, or of another file than the one that is there.
+        If there is none, or it is damaged, or belongs to another state of the file.
     """
     if isinstance(path, Url):
-        handles.renew(path)  # it may have been written within this second
+        handles.renew(path)  # it may have been written within the same second
     index = open_index(path)
     if index.aggregation is None or not index.shared:
         raise SourceError(f"{path} was not written by aggregate")
@@ -153,7 +153,7 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
         raise ConventionError(f"{path}: its options are damaged") from error
     if not isinstance(head, dict) or not isinstance(head.get("settings"), dict) or head.get("files") != _sum_of(own):
         raise ConventionError(f"{path} lacks some files of its aggregation file")
-    # What could not be recorded has no name of its own.
+    # Files that could not be recorded have no separate name.
     names = [(one.place if one is not None else "") or index.where(i) for i, one in zip(numbers, found, strict=True)]
     if not all(is_url(name) or (os.path.isabs(name) and "\0" not in name) for name in names):  # noqa: PTH117
         raise ConventionError(f"{path}: its names of files are damaged")
@@ -165,7 +165,7 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
 
 
 def digest_of(target: str | Path) -> str:
-    """Return the digest of an aggregation file, by which its index knows it."""
+    """Return the digest of an aggregation file by which its index identifies it."""
     if isinstance(target, Url):
         handle = handles.get(target)
         return blake2b(handle.exactly(handle.key.size, 0), digest_size=16).hexdigest()
@@ -179,7 +179,7 @@ def digest_of(target: str | Path) -> str:
 
 
 def belongs(target: Path, path: Path) -> bool:
-    """Return whether an index is that of a file as it is there."""
+    """Return whether an index belongs to the current state of a file."""
     try:
         return open_index(path).aggregation == digest_of(target)
     except CfaggError:
@@ -187,12 +187,12 @@ def belongs(target: Path, path: Path) -> bool:
 
 
 def referred(target: str | Path) -> list[str]:
-    """Return the files to which an aggregation file refers, in that order: the way without an index.
+    """Return the files to which an aggregation file refers, in order, for use without an index.
 
     Raises
     ------
     SourceError
-        If it has none, or some were written beside it: what these were made of is not known.
+        If it has none, or some were written beside it: the files from which these were made are not known.
     """
     found: dict[str, None] = {}
     for group in open_source(target if isinstance(target, Url) else str(target)).root.walk():
@@ -213,7 +213,7 @@ def referred(target: str | Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """All files in order; those of which what is known holds, by their places; and what a user should know."""
+    """All files in order, the records that are still valid, by place, and notes for users."""
 
     places: tuple[str, ...]
     kept: Mapping[str, Scanned]
@@ -226,12 +226,12 @@ class Growth:
 
 
 def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: State) -> Growth:
-    """Return which files an aggregation consists of when others are added: old ones first, in their order.
+    """Return the files of an aggregation after adding others: old ones first, in their order.
 
     Raises
     ------
     SourceError
-        If old ones changed or are gone, all of which are listed, unless they may be updated.
+        If old ones changed or are gone, listing all of these, unless `update` is set.
     """
     changed, gone, kept = [], [], {}
     for place, scanned in zip(known.places, known.scanned, strict=True):
@@ -260,7 +260,7 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
 
 
 def with_new(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the places of all files, under their old names, and those among the new ones that were there."""
+    """Return the places of all files, under their old names, and the new ones that were already included."""
     found = {itself(place): place for place in old}
     again = [place for place in new if itself(place) in found]
     for place in new:
@@ -269,20 +269,20 @@ def with_new(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], l
 
 
 def _counted(places: Sequence[str], one: str, several: str) -> str:
-    """Return a note on some files, empty where there are none."""
+    """Return a note on some files, empty if there are none."""
     if not places:
         return ""
     return f"{places[0]} {one}" if len(places) == 1 else f"{len(places):,} files {several}"
 
 
-#: The state of what was a file or a store, and is none any more.
+#: The state of a former file or store that no longer is one.
 _NONE = FileState(-1)
 
 
 def state_at(place: str, again: Callable[[str], FileState | None]) -> FileState | None:
-    """Return the state of a file, `None` where it is gone; `again` finds out that of stores and of remote files.
+    """Return the state of a file, or `None` if it is gone; `again` determines that of stores and of remote files.
 
-    What cannot be looked at is another state than any that was recorded: it has changed, and a scan says how.
+    If it cannot be inspected, its state differs from any recorded one: it has changed, and a scan reports why.
     """
     if is_url(place):
         return again(place)

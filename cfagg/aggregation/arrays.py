@@ -1,4 +1,4 @@
-"""An array of members, and its partitions as columns: file, address, layout and part of what fills each cell."""
+"""An array of members, and its partitions as columns: file, address, layout and part for each cell."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Arrays"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Formats of files, as the scan names them, and how partitions call them; others are netCDF.
+#: Formats of files, as named by the scan, with their names in partitions; others are netCDF.
 _FORMATS = {"PP": "PP", "zarr": "zarr", "nczarr": "zarr", "Fields file": "UM", "kerchunk": "kerchunk"}
 
 
 class Arrays:
-    """Adds aggregations of members to the contents of datasets; tables of the names of files are shared."""
+    """Adds aggregations of members to the contents of datasets, which share tables of file names."""
 
     def __init__(self, joined: Joined, where: str, *, fields: bool) -> None:
         self._joined = joined
@@ -44,9 +44,9 @@ class Arrays:
         spans: Sequence[str],
         orders: Sequence[Sequence[int]],
     ) -> tuple[str, ...]:
-        """Add an aggregation to the contents: `orders` are, for each member, which of `spans` its dimensions are.
+        """Add an aggregation to the contents; `orders` gives the indices in `spans` of each member's dimensions.
 
-        The attributes that members have differently are returned.
+        Return the attributes that differ between members.
         """
         joined, boxes = self._joined, self._joined.boxes
         own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
@@ -56,7 +56,7 @@ class Arrays:
         master = with_missing(master_of(several), several)
         if joined.options.concatenate:
             master = with_texts(master, several)
-        if 0 in shape:  # there is no partition, and nothing to be read of a file
+        if 0 in shape:  # there are no partitions, and nothing to read from files
             contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
             return master.differing
         blocks = blocks_of(boxes, rows, axes, own)
@@ -77,7 +77,7 @@ class Arrays:
         return master.differing
 
     def _files(self, rows: Int64) -> tuple[Int64, Strings]:
-        """Return codes and the table of the names of the files of members."""
+        """Return the codes of members' files, and the table of file names."""
         file = self._joined.file[rows]
         key = file.tobytes()
         if key not in self._tables:
@@ -100,8 +100,8 @@ def _partitions(
 ) -> Partitions:
     """Return the partitions.
 
-    `flips` and `orders` are, for each member, the dimensions along which it is stored against the array, and which of
-    `spans` its dimensions are; `offsets` are addresses of blocks that are fields.
+    `flips` and `orders` give, for each member, the dimensions along which it is stored in reverse, and the indices of
+    its dimensions in `spans`; `offsets` are addresses of blocks that are fields.
     """
     count = matrix.grid.size
     if not count:
@@ -124,7 +124,7 @@ def _partitions(
             flipped = tuple(bool(flips[k, d]) for d in order)
             table.append(Layout(dims, flipped, format=_FORMATS.get(form)))
         layout[k] = layouts[key]
-    of = np.searchsorted(rows, blocks.row)[matrix.block]  # the entry in `rows`, which increase, of each cell
+    of = np.searchsorted(rows, blocks.row)[matrix.block]  # the index in `rows`, which are increasing, of each cell
     columns: dict[str, Any] = {"file": codes[of], "address": address[of], "layout": layout[of]}
     if offsets is not None:
         offset = offsets[matrix.block]

@@ -1,4 +1,4 @@
-"""From joined variables to a dataset: an aggregation for each array, with shared coordinates in memory."""
+"""Building a dataset from joined variables: an aggregation for each array, with shared coordinates in memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Int64 = npt.NDArray[np.int64]
 
 
 def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> JoinedSource:
-    """Return the dataset of what was joined; no file is opened, but for `fields` of PP files to be partitions.
+    """Return the dataset of joined variables; files are only opened if `fields` of PP files become partitions.
 
-    As a tree, arrays keep their names: each group holds what has no name in common but for what is equal.
+    As a tree, arrays keep their names: the variables of each group have different names, unless they are equal.
     """
     where = label_of([one.place for one in joined.scanned])
     builder = Builder(joined, Contents(), where, fields=fields)
@@ -53,7 +53,7 @@ def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> Joi
 
 
 def label_of(places: Sequence[str]) -> str:
-    """Return what messages call files: their common directory and how many there are."""
+    """Return the name of files in messages: their common directory and their number."""
     if len(places) == 1:
         return places[0]
     count = f"({len(places):,} files)"
@@ -67,7 +67,7 @@ def label_of(places: Sequence[str]) -> str:
 
 
 class _Tree:
-    """Puts each box into the first group in which all of its variables have the names that its files give them."""
+    """Puts each box into the first group in which all of its variables can have their names from the files."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -91,7 +91,7 @@ class _Tree:
 
     @property
     def contents(self) -> dict[str, Contents]:
-        """The groups by their paths: the root where one is enough, else some below it, named by their arrays."""
+        """The groups by path: the root only if one group is enough, else groups below it, named after their arrays."""
         if len(self._groups) < 2:
             return {"/": self._groups[0][1] if self._groups else Contents()}
         names = Contents()

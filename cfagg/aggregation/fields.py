@@ -1,4 +1,4 @@
-"""Variables of PP files by their fields: a partition for each, by its address, as dialects refer to these."""
+"""Splitting variables of PP files into fields: a partition for each, by its address, as dialects refer to these."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def by_fields(
     flips: npt.NDArray[np.bool_],
     orders: Sequence[Sequence[int]],
 ) -> tuple[Blocks, Int64]:
-    """Return blocks with those of PP files cut into fields, and the address of each, -1 for all others.
+    """Return blocks, with those of PP files divided into fields, and the address of each, or -1 for other files.
 
-    `flips` are, of each member, the dimensions along which it is stored against the array.
+    `flips` gives, for each member, the dimensions along which it is stored in reverse.
     """
     table: list[tuple[Any, ...]] = []
     addresses: list[int] = []
@@ -63,11 +63,11 @@ def by_fields(
 
 
 def _fields(place: str, name: str) -> tuple[Grid, Int64] | None:
-    """Return the fields of a variable as a grid, and their addresses; `None` where they have none of their own."""
+    """Return the fields of a variable as a grid, and their addresses; `None` if these are not available."""
     reader = open_reader(open_any(place), name)
     if not isinstance(reader, SlabReader) or reader.addresses is None:
         return None
     _, grid, addresses = reader.addresses()
-    # Each field has one index along every dimension that is cut.
+    # Each field has one index along every divided dimension.
     single = all(n == 1 or n == size for n, size in zip(grid.matrix_shape, grid.shape, strict=True))
     return (grid, addresses) if addresses is not None and single else None

@@ -1,4 +1,4 @@
-"""Which files a user means: paths, patterns, directories and URLs, each file once."""
+"""Finding the files that a user names: paths, patterns, directories and URLs, each file once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 __all__ = ["itself", "places"]
 
-#: What can be named, for messages.
+#: Everything that can be named, for messages.
 _EXPECTED = "name files, patterns, directories or URLs"
 
-#: Ends of names of files that are meant without a look into them; others in a directory are looked at.
+#: Suffixes of files that are accepted without opening them; other files in a directory are checked.
 _KNOWN = (".nc", ".nc4", ".cdf", ".netcdf", ".nca", ".pp", ".ff", ".h5", ".hdf5")
 
-#: Ends of names that are never meant by a directory: what cfagg itself writes beside a file, and text.
+#: Suffixes of files that are never found by a directory: those written by cfagg beside a file, and text.
 _OURS = (".cfagg-index", ".fragments", ".cdl")
 
-#: Documents by which a listing tells a Zarr store.
+#: Documents by which a Zarr store is recognised in a listing.
 _ROOTS = ("zarr.json", ".zgroup", ".zarray")
 
 _MAGIC = re.compile(r"[*?[]")
@@ -42,12 +42,12 @@ def places(
     without: Iterable[str] = (),
     same: Callable[[str], Any] | None = None,
 ) -> list[str]:
-    """Return the absolute path or the `Url` of each file and Zarr store that is meant, in the order given.
+    """Return the absolute path or the `Url` of each named file and Zarr store, in the order given.
 
-    What has several names, by links too, counts once, under the first; or all for which `same` gives the same. What
-    patterns and directories stand for is sorted by name, numbers in names by their size. A directory stands for the
-    files of known formats at any depth below it, and for the Zarr stores, one of which it may be itself; hidden ones
-    are left out, as they are of patterns, and what is in `without` is left out of all.
+    A file with several names, for example through links, counts once, under its first name; `same` may define which
+    names are the same. Matches of patterns and directories are sorted by name, with numbers in numerical order. A
+    directory includes the files of known formats at any depth and the Zarr stores, one of which it may be itself;
+    hidden files are excluded, as in patterns, and files in `without` are always excluded.
     """
     left_out = {absolute(name) for name in without}
     never = set(map(itself, left_out))
@@ -59,7 +59,7 @@ def places(
     for one in given:
         for place in _meant(one, storage_options, allowed, left_out):
             one_file = itself(place)
-            if one_file not in never:  # under another name, too
+            if one_file not in never:  # under another name as well
                 found.setdefault(same(place) if same else one_file, place)
     if not found:
         but = f" but {', '.join(sorted(left_out))}, which is written" if left_out else ""
@@ -68,19 +68,19 @@ def places(
 
 
 def itself(place: str) -> Any:
-    """Return what is the same for all names of one file, by links too."""
+    """Return a key that is the same for all names of a file, including links."""
     if not isinstance(place, Url):
         try:
             found = os.stat(place)  # noqa: PTH116 - Path costs more
         except (OSError, ValueError):
-            pass  # the scan tells of it
+            pass  # the scan reports it
         else:
             return found.st_dev, found.st_ino
     return str(place)
 
 
 def natural(name: str) -> list[Any]:
-    """Return what sorts names with numbers as people do.
+    """Return a sort key for names that orders numbers numerically.
 
     >>> sorted(["a10.nc", "a9.nc", "b1.nc"], key=natural)
     ['a9.nc', 'a10.nc', 'b1.nc']
@@ -93,7 +93,7 @@ def natural(name: str) -> list[Any]:
 def _meant(
     one: Any, storage_options: Mapping[str, Any] | None, allow: tuple[Any, ...], without: set[str]
 ) -> Iterable[str]:
-    """Return the places that one name stands for."""
+    """Return the places that one name refers to."""
     text = one if isinstance(one, Url) else a_path(one, "files", expected=_EXPECTED)
     if is_url(text):
         place = a_place(text, storage_options, allow, name="files", expected=_EXPECTED)
@@ -115,11 +115,11 @@ def _meant(
 
 
 def _matching(pattern: str, without: set[str]) -> list[str]:
-    """Return what a pattern stands for; directories among it stand for what is in them."""
+    """Return the matches of a pattern; directories among these include their content."""
     names = sorted(glob.iglob(pattern, recursive=True), key=natural)  # noqa: PTH207
     folders = {name.rstrip("/") for name in names if os.path.isdir(name)}  # noqa: PTH112
     stores = tuple(f"{name}/" for name in folders if is_store(name))
-    # ** names each directory and what is in it as well; what is in a store is part of it.
+    # ** matches each directory as well as its content; the content of a store is part of the store.
     several = "**" in pattern
     found: list[str] = []
     for name in names:
@@ -142,7 +142,7 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
             if path not in without:
                 yield path
             continue
-        if is_referring(path):  # to files that are counted themselves
+        if is_referring(path):  # its references are to files that are counted themselves
             continue
         try:
             status = os.stat(path)  # noqa: PTH116
@@ -151,7 +151,7 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
         except OSError as error:
             raise SourceError(f"{path} cannot be listed: {error.strerror or error}") from error
         own = status.st_dev, status.st_ino
-        if own in above:  # a link that leads in a circle
+        if own in above:  # a circular link
             continue
         names.sort(key=lambda item: natural(item[0]))
         below = []
@@ -167,7 +167,7 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a directory; a link that leads to itself is a file, which the scan cannot read."""
+    """Return whether an entry is a directory; a circular link counts as a file, which the scan cannot read."""
     try:
         return entry.is_dir()
     except OSError:
@@ -175,21 +175,21 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_known(path: str) -> bool:
-    """Tell whether a file is of a format that is read, by its first bytes; what cannot be opened is none."""
+    """Return whether a file has a known format, by its first bytes; if it cannot be opened, it has not."""
     from cfagg.formats.plugins import foreign_format
 
     try:
         with open_regular(path) as handle:
             head = handle.some(HEAD, 0)
             own = built_in(handle, head=head)
-            # References are to files that are counted themselves.
+            # Files in a reference file are counted themselves.
             return own.name not in ("CDL", KERCHUNK) if own is not None else foreign_format(handle, head) is not None
     except CfaggError:
         return False
 
 
 def _listed(url: Url, without: set[str]) -> list[str]:
-    """Return what a URL stands for: with a pattern, or a slash at its end, what the store lists below it."""
+    """Return the objects that a URL refers to: with a pattern or a trailing slash, those that its store lists."""
     pattern = _MAGIC.search(url)
     if pattern is None and not url.endswith("/"):
         return [url]
@@ -205,7 +205,7 @@ def _listed(url: Url, without: set[str]) -> list[str]:
         if pattern is None:
             return [url]
         stores = {""}
-    # Only the topmost: groups and arrays of a store are within it.
+    # Only the topmost one: groups and arrays of a store are part of it.
     tops = {s for s in stores if not any(_parents(s) & stores)} if stores != {""} else set()
     names = sorted({next(iter(_parents(key) & tops), key) for key in keys}, key=natural)
     if pattern is None:
@@ -221,13 +221,13 @@ def _listed(url: Url, without: set[str]) -> list[str]:
 
 
 def _parents(key: str) -> set[str]:
-    """Return the folders that a key is in."""
+    """Return all parent folders of a key."""
     parts = key.split("/")
     return {"/".join(parts[:n]) for n in range(1, len(parts))}
 
 
 def _fits(parts: list[str], wanted: list[str]) -> bool:
-    """Tell whether a key fits a pattern, both in parts: ``*`` stays within one folder, ``**`` stands for any number."""
+    """Return whether a key matches a pattern, both split: ``*`` is within one folder, ``**`` any number of folders."""
     if not wanted or not parts:
         return not wanted and not parts
     if wanted[0] == "**":

@@ -1,4 +1,4 @@
-"""One array after the other in a dataset: its aggregation, and the coordinates that it shares with others."""
+"""Adding arrays to a dataset: the aggregation of each, and the coordinates that it shares with others."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ class Builder:
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.arrays = Arrays(joined, where, fields=fields)
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
-        #: What the array that is added uses: its key and name, and the attributes that its files give it.
+        #: The variables used by the array being added: key, name, and attributes in its files.
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
-        #: What of it refers to other things than what is equal to it and stands in the dataset: to these.
+        #: Its variables that equal ones in the dataset but refer to other variables, with the keys of those.
         self.own: dict[Any, Any] = {}
-        #: How its features are stored, where it is ragged: nothing but its dimensions tells which counts are its own.
+        #: How its features are stored if it is ragged: otherwise, only dimensions would link it to its counts.
         self.ragged: tuple[Any, ...] = ()
         #: Names of the arrays, box by box.
         self.names: list[str] = []
-        #: Attributes that their members have differently, likewise.
+        #: Attributes that differ between their members, likewise.
         self.differing: list[tuple[str, ...]] = []
 
     def add(self, rows: Int64) -> None:
-        """Add the array of one box; what other arrays have is shared where it also refers to the same."""
+        """Add the array of one box; variables are shared with other arrays if they also have the same references."""
         self.own = {}
         mark = self.contents.mark()
         while not self._add(rows):
             self.contents.back(mark)
 
     def _add(self, rows: Int64) -> bool:
-        """Add the array of one box; `False` where something in the dataset refers to other things than it should."""
+        """Add the array of one box; return `False` if a shared variable in the dataset has other references."""
         joined, boxes = self.joined, self.joined.boxes
         self.used = []
         box = int(boxes.box[rows[0]])
@@ -86,7 +86,7 @@ class Builder:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
                 dim, sizes[dim], self._sized(dim, sizes[dim]), set(sizes) - {dim}
             )
-        # Of features, and what has a range for each of them, the array itself may have no dimension.
+        # The array itself may lack the dimension of features, and those of variables with a range for each feature.
         beside = {i: dimension_name(alike, i, ()) for i in first.axes if i not in order and i in first.along.values()}
         for identity, called in beside.items():
             self._axis(rows, described, identity, called, dims, names)
@@ -114,9 +114,9 @@ class Builder:
         names: dict[str, str],
         beside: Collection[str] = (),
     ) -> str | None:
-        """Add the coordinates of an axis with their bounds, and its dimension if it is one; return their name.
+        """Add the coordinates of an axis with their bounds, and its dimension if it has one; return their name.
 
-        That of the dimension is none of those `beside` it.
+        The name of the dimension must not be among `beside`.
         """
         boxes, axis = self.joined.boxes, self.number[identity]
         own: list[Coordinate] = [d.axes[identity] for d in described]
@@ -128,14 +128,14 @@ class Builder:
             return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
         if key not in self.made:
-            # `own` is kept, so that no other object gets its identity.
+            # `own` is kept alive so that no other object gets its identity.
             values = along_axis(boxes, rows, axis, own, self.where)
             self.made[key] = values, with_bounds(boxes, rows, axis, own, self.where), own
         made, bounds, _ = self.made[key]
         stated = own[0].stated
         base = said = stated.name.rpartition("/")[2]
         if dim is not None and stated.dims == (stated.name,):
-            base = dim  # it stays the coordinate variable of its dimension, however this is called
+            base = dim  # it remains the coordinate variable of its dimension, whatever its name
         content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
@@ -143,7 +143,7 @@ class Builder:
         )  # fmt: skip
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
-        heads = dim == base  # it is called as its dimension
+        heads = dim == base  # it has the name of its dimension
         if dim is not None:
             size = made.values.shape[0]
             if heads:
@@ -193,11 +193,11 @@ class Builder:
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
 
     def _sized(self, dim: str, size: int) -> tuple[Any, ...]:
-        """Return what a dimension without coordinates is known by."""
+        """Return the key of a dimension without coordinates."""
         return "size", dim, size, *self.ragged
 
     def _key(self, key: Any) -> Any:
-        """Return a key with what it refers to, where that is not what stands in the dataset."""
+        """Return a key, extended by its references if they differ from those of an equal variable in the dataset."""
         while key in self.own:
             key = (key, self.own[key])
         return key
@@ -206,7 +206,7 @@ class Builder:
         self.used.append((key, name, attributes))
 
     def _referring(self, names: Mapping[str, str]) -> bool:
-        """Let what the array uses refer by the names in the dataset; `False` where other arrays need it otherwise."""
+        """Make used variables refer by the names in the dataset; return `False` if other arrays need other ones."""
         done = True
         for key, name, attributes in self.used:
             if not self.contents.refer(name, attributes, names):
@@ -216,7 +216,7 @@ class Builder:
         return done
 
     def _mapping(self, stated: Stated) -> str:
-        """Add a variable without values that matter; return its name."""
+        """Add a variable whose values do not matter; return its name."""
         base = stated.name.rpartition("/")[2]
         attributes = {k: plain(v) for k, v in stated.attributes.items()}
         key = self._key(("mapping", base, _frozen(attributes)))
@@ -231,9 +231,9 @@ class Builder:
     def _companions(
         self, rows: Int64, described: Sequence[Described], dims: Mapping[str, str], names: dict[str, str]
     ) -> list[str]:
-        """Add what else belongs to the members; return the names of those that are coordinates."""
+        """Add other variables that belong to the members; return the names of those that are coordinates."""
         found = []
-        # Many have the very same.
+        # Many members share the same parts.
         conformable = {id(d.parts): with_units(d.parts) for d in described}
         for identity, first in described[0].parts.items():
             own = dict(zip(rows.tolist(), (conformable[id(d.parts)][identity] for d in described), strict=True))
@@ -251,7 +251,7 @@ class Builder:
         return found
 
     def _ragged(self, rows: Int64, described: Sequence[Described]) -> tuple[Any, ...]:
-        """Return what stands for how features are stored, where an array is ragged."""
+        """Return a key for how features are stored, if an array is ragged."""
         digest = blake2b(digest_size=16)
         for row, one in zip(rows.tolist(), described, strict=True):
             roots = {one.axes[own.within] for own in one.axes.values() if own.within} if self._is_ragged(one) else ()
@@ -265,14 +265,14 @@ class Builder:
         return any(p.role == "ragged" for p in one.parts.values())
 
     def _shifted(self, own: Mapping[int, Companion], axis: str) -> dict[int, Companion]:
-        """Return indices of features of single members as those of the features of all."""
+        """Return indices of features of single members as indices of the features of all."""
         boxes, k = self.joined.boxes, self.number[axis]
         most = int(max(boxes.start[row, k] + boxes.count[row, k] for row in own))
         out = {}
         for row, part in own.items():
             stated, values = part.stated, part.values
             dtype = np.promote_types(stated.dtype.newbyteorder("="), np.min_scalar_type(-most))
-            # What a file declares missing may be the index of a feature of all.
+            # A value that a file declares missing may be the valid index of a feature of all.
             none = {n: dtype.type(-1) for n in ("_FillValue", "missing_value") if n in stated.attributes}
             if values is not None:
                 shifted = values.astype(dtype) + dtype.type(boxes.start[row, k])
@@ -284,7 +284,7 @@ class Builder:
     def _companion(
         self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], said: Stated
     ) -> tuple[str, Any]:
-        """Add one of these, of which the first says as much itself; return its name, and the key of that."""
+        """Add a companion, of which the first member declares the attributes `said`; return its name and its key."""
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
@@ -292,7 +292,7 @@ class Builder:
             dims[a] if a in dims else self.contents.dimension(d, n, self._sized(d, n))
             for a, d, n in zip(first.axes, first.stated.dims, first.shape, strict=False)
         ]
-        # Along these it varies from file to file, and has no dimension in any.
+        # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
@@ -323,7 +323,7 @@ class Builder:
         spans: Sequence[str],
         axes: Sequence[int | None],
     ) -> tuple[str, Any]:
-        """Add an array with more values than are kept in memory: an aggregation as the variables themselves are."""
+        """Add an array with too many values to keep in memory: an aggregation, like the variables themselves."""
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         known = [a for a in axes if a is not None]
@@ -346,7 +346,7 @@ class Builder:
         return name, key
 
     def _content(self, own: Companion, row: int) -> bytes | tuple[int, str]:
-        """Return what stands for values that were not kept: where they stand, if they were not even compared."""
+        """Return a key for values that were not kept: their location, if they were not even compared."""
         return own.digest or (int(self.joined.file[row]), own.stated.name)
 
     def _aggregation(
@@ -366,7 +366,7 @@ class Builder:
         self.names.append(name)
         axes: list[int | None] = [*(self.number[i] for i in order), *(None for _ in loose)]
         spans = [*(dims[i] for i in order), *(dims[f"dimension {d}"] for d in loose)]
-        if loose:  # it is alone, with its dimensions in their order
+        if loose:  # it is not joined, and keeps the order of its dimensions
             place = [first.along.get(d, f"dimension {d}") for d in first.stated.dims]
             known = [*order, *(f"dimension {d}" for d in loose)]
             turn = [known.index(p) for p in place] + [k for k, i in enumerate(known) if i not in place]
@@ -399,7 +399,7 @@ class Builder:
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return attributes as a key."""
+    """Return attributes as a hashable key."""
     return tuple(
         (k, v if isinstance(v, str) else (np.asarray(v).dtype.str, np.asarray(v).tobytes()))
         if not isinstance(v, list)

@@ -1,4 +1,4 @@
-"""The make-up of each array, as facts for a report: files, axes and their ranges, and why other arrays are apart."""
+"""Facts about each array for a report: files, axes and their ranges, and why other arrays are separate."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ __all__ = ["Labels", "apart", "group_facts"]
 
 type Int64 = npt.NDArray[np.int64]
 
-#: Arrays of one quantity that are compared with each other for their reasons.
+#: Maximum number of arrays of one quantity that are compared with each other.
 _COMPARED = 1000
 
-#: Files of an array that are listed.
+#: Maximum number of files that are listed for an array.
 _FILES = 12
 
-#: A step between coordinates that is so much longer than usual is a gap, where no bounds tell.
+#: Without bounds, a step between coordinates that exceeds the usual one by this factor is a gap.
 _GAP = 1.5
 
 
 class Labels:
-    """What all arrays of a report share: coordinates as text, dates of reference times and numbers, and counts."""
+    """Shared by all arrays of a report: coordinates as text, dates of reference times as numbers, and counts."""
 
     def __init__(self, joined: Joined) -> None:
         self._axes = {axis.name: axis for axis in joined.members.axes}
-        #: How many members of a box others replace entirely.
+        #: Number of members of a box that are entirely replaced by others.
         self.replaced = Counter(joined.boxes.box[joined.boxes.dropped].tolist())
 
     def _base(self, axis: str, row: int) -> Stated | None:
-        """Return the metadata in whose units the coordinates of a member are: other calendars have others."""
+        """Return the metadata with the units of a member's coordinates, which depend on its calendar."""
         found = self._axes.get(axis)
         return found.base[found.code[row]] if found is not None and len(found.base) else None
 
     def units(self, axis: str, row: int) -> str:
-        """Return the units in which coordinates of a member are written; dates have none."""
+        """Return the units in which coordinates of a member are shown; dates have none."""
         found = self._base(axis, row)
         units = "" if found is None else found.text("units") or ""
         return "" if " since " in units or units == "1" else units
 
     def placed(self, axis: str, row: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return where coordinates of a member stand in a picture: dates, whatever their calendar, as decimal years."""
+        """Return positions in a plot for coordinates of a member: dates of any calendar as decimal years."""
         found = self._base(axis, row)
         units = None if found is None else found.text("units")
         if found is None or units is None or " since " not in units:
@@ -88,7 +88,7 @@ class Labels:
         return label_text(value)
 
     def said(self, reason: Reason, row: int) -> str:
-        """Return a reason for a member with coordinates as people read them."""
+        """Return a reason for a member, with coordinates in readable form."""
         names = reason.what.split(", ")
         if reason.rule == "axes" and len(names) == len(reason.a):
             ends = [[self.text(n, row, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
@@ -102,12 +102,12 @@ class Labels:
 
 
 def group_facts(joined: Joined, rows: Int64, name: str, dropped: Sequence[str], labels: Labels) -> GroupFacts:
-    """Return what the array of some members was made of; a few files are listed."""
+    """Return how the array of some members was made; at most a few files are listed."""
     box = int(joined.boxes.box[rows[0]])
     first = joined.described[int(rows[0])]
     places = [joined.scanned[k].place for k in joined.file[rows].tolist()]
     axes = [_axis(joined, rows, box, k, labels) for k, a in enumerate(joined.members.axes) if a.name in first.axes]
-    # Those first along which members were joined.
+    # Those along which members were joined come first.
     axes.sort(key=lambda a: a.parts == 1)
     return GroupFacts(
         name,
@@ -122,7 +122,7 @@ def group_facts(joined: Joined, rows: Int64, name: str, dropped: Sequence[str], 
 
 
 def _rule(axes: Sequence[AxisFacts], members: int, own: Any) -> str:
-    """Return by what rule members are one array."""
+    """Return the rule by which members form one array."""
     if members == 1:
         return "one variable of one file"
     along = [a.name + ("" if a.name in own else " (a new dimension)") for a in axes if a.parts > 1]
@@ -130,7 +130,7 @@ def _rule(axes: Sequence[AxisFacts], members: int, own: Any) -> str:
 
 
 def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> AxisFacts:
-    """Return what an array has along an axis."""
+    """Return the facts about an axis of an array."""
     axis, boxes = joined.members.axes[k], joined.boxes
     low, high = axis.first[rows], axis.last[rows]
     text = partial(labels.text, axis.name, int(rows[0]))
@@ -158,7 +158,7 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
 def _runs(
     axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str], placed: Callable[[Any], Any]
 ) -> list[Run]:
-    """Return where an axis is covered without a gap: as cells say, else by the usual step between coordinates."""
+    """Return the ranges covered without gaps along an axis: by cells, or else by the usual step between coordinates."""
     rows = rows[joined.boxes.count[rows, k] > 0]
     if not rows.size:
         return []
@@ -186,7 +186,7 @@ def _runs(
 
 
 def _length(year: int, calendar: str) -> int:
-    """Return how many days a year has."""
+    """Return the number of days in a year."""
     if calendar == "360_day":
         return 360
     import cftime
@@ -195,10 +195,10 @@ def _length(year: int, calendar: str) -> int:
 
 
 def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: Labels) -> list[ApartFacts]:
-    """Return why arrays of one quantity, or of one name, are apart: each reason once, rare ones first.
+    """Return why arrays of one quantity, or of one name, are separate: each reason once, rare ones first.
 
-    Each array is compared with its neighbour along the axis where they differ most, first of those that are otherwise
-    alike.
+    Each array is compared with its neighbour along the axis where they differ most, preferably one that is otherwise
+    equal.
     """
     families: dict[Any, list[int]] = {}
     for box, own in enumerate(rows):
@@ -230,12 +230,12 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
                     Listing.of(len(arrays), arrays.__getitem__, 6), here, there, reason.remedy,
                 )
             )  # fmt: skip
-    # What follows from another being apart says the least.
+    # Reasons that are consequences of other separations are the least informative.
     return sorted(found, key=lambda one: (one.rule in ("crowded", "incomplete"), one.count))
 
 
 def _neighbours(joined: Joined, rows: Sequence[Int64], boxes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield pairs of arrays that are neighbours, and the members of the two that are closest to each other."""
+    """Yield pairs of neighbouring arrays, and the members of the two that are closest to each other."""
     heads = np.array([rows[box][0] for box in boxes])
     alike = codes(*(np.asarray(column)[heads] for column in joined.members.signature.values()))
     axis = max(joined.members.axes, key=lambda a: len(np.unique(a.code[heads])), default=None)

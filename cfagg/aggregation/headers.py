@@ -1,4 +1,4 @@
-"""What one file holds: the descriptions of its data variables, and the state in which it was scanned."""
+"""Scanning one file: the descriptions of its data variables, and the state in which it was scanned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileState", "How", "Scanned", "scan_one"]
 
-#: Attributes by which variables refer to others whose values are looked at.
+#: Attributes by which variables refer to others whose values are used.
 _REFERRING = (
     "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms", "grid_mapping",
 )  # fmt: skip
@@ -35,7 +35,7 @@ _REFERRING = (
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What tells one state of a file from another; an object on another machine has a tag and no times."""
+    """The state of a file, to detect changes; an object on another machine has a tag but no times."""
 
     size: int
     mtime_ns: int = 0
@@ -46,27 +46,27 @@ class FileState:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scanned:
-    """What one file holds; where it could not be read, `problem` says why and there is nothing else."""
+    """The content of one file; if it could not be read, `problem` gives the reason and there is nothing else."""
 
     place: str
     state: FileState | None
     format: str = ""
     described: tuple[Described, ...] = ()
     problem: str | None = None
-    #: The class of error that `problem` is.
+    #: The class of the error in `problem`.
     error: type[CfaggError] | None = None
 
 
 class How(NamedTuple):
-    """How files are scanned; it is sent to the processes that do it."""
+    """How files are scanned; it is sent to the processes that scan them."""
 
     options: Options
-    #: Where links in Zarr stores may lead to.
+    #: Where links in Zarr stores may lead.
     links: tuple[str, ...]
 
 
 def scan_one(place: str, how: How) -> Scanned:
-    """Return what a file or store holds; one that changes meanwhile is scanned once more."""
+    """Return the content of a file or store; if it changes meanwhile, it is scanned once more."""
     for _ in range(2):
         state: FileState | None = None
         try:
@@ -95,7 +95,7 @@ def scan_one(place: str, how: How) -> Scanned:
 
 
 def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scanned:
-    """Return what a dataset holds, which is closed."""
+    """Return the content of a dataset, and close it."""
     with with_aggregations(dataset):
         if dataset.damage is not None:
             raise SourceError(f"{place}: {dataset.damage}")
@@ -111,7 +111,7 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
 
 
 def _take_apart(dataset: Dataset) -> None:
-    """Let a dataset that was described end now: groups and variables refer to each other, which costs time later."""
+    """Break the reference cycles of a described dataset, whose garbage collection would take time later."""
     for variable in dataset.variables:
         variable.read = variable.chunks = None
     for group in dataset.groups:
@@ -120,7 +120,7 @@ def _take_apart(dataset: Dataset) -> None:
 
 
 def _aside(dataset: Dataset) -> set[str]:
-    """Return the paths of variables that only serve others: of accumulations, and of partitions of CFA-0.5."""
+    """Return the paths of variables that only serve others: those of accumulations, and of partitions of CFA-0.5."""
     groups = {found for found in set_aside(dataset) if isinstance(found, Group)}
     for variable in dataset.variables:
         name = variable.text("cfa_group")
@@ -131,7 +131,7 @@ def _aside(dataset: Dataset) -> set[str]:
 
 
 def _read_aggregated(dataset: Dataset, place: str, allow: Sequence[str]) -> None:
-    """Let coordinates that are aggregations themselves, and what else others refer to, have the values of these."""
+    """Make aggregated coordinates, and other aggregations that variables refer to, read the aggregated values."""
     named = {word for v in dataset.variables for name in _REFERRING for word in v.words(name)}
     for variable in dataset.variables:
         if variable.dialect is not None and (variable.is_coordinate or variable.name in named):
@@ -140,7 +140,7 @@ def _read_aggregated(dataset: Dataset, place: str, allow: Sequence[str]) -> None
 
 
 def _aggregated(place: str, path: str, allow: Sequence[str], slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-    """Return a hyperslab of an aggregation, whose fragments are where its file or `allow` lets them be."""
+    """Return a hyperslab of an aggregation whose fragments are in places that its file or `allow` permits."""
     from cfagg.arrays.opening import open_any, open_reader
 
     source = open_any(place, allow)
@@ -148,10 +148,10 @@ def _aggregated(place: str, path: str, allow: Sequence[str], slices: tuple[slice
 
 
 def _scan_url(url: Url, how: How) -> Scanned:
-    """Return what a file or store on another machine holds; what is written meanwhile is an error of its readers."""
+    """Return the content of a file or store on another machine; its readers raise if it is written meanwhile."""
     handle = file_at(url)
     if handle is None and not url.rstrip("/").endswith(".zarr"):
-        handle = handles.renew(url)  # says that it is not there, or why it may not be read
+        handle = handles.renew(url)  # raises if it does not exist or may not be read
     if handle is None:
         return _scan_store(store_at(url), url, how)
     state = FileState(handle.key.size, etag=handle.data.tag)
@@ -159,14 +159,14 @@ def _scan_url(url: Url, how: How) -> Scanned:
 
 
 def _scan_store(store: Any, place: str, how: How) -> Scanned:
-    """Return what a Zarr store holds, known by its metadata and by the chunks that were read of it."""
+    """Return the content of a Zarr store, identified by its metadata and by the chunks read from it."""
     for _ in range(2):
         documents = _Documents(store)
         dataset = open_store(documents)
         for variable in dataset.variables:
             values: Any = variable.read
             if isinstance(values, ZarrValues):
-                values.store = store  # our own reader takes it as it is
+                values.store = store  # our own reader accepts it unchanged
         found = _described(place, FileState(0), with_readers(dataset), how)
         read = [v.path for v in dataset.variables if getattr(v.read, "reader", None) is not None]
         state = documents.state(read)
@@ -176,13 +176,13 @@ def _scan_store(store: Any, place: str, how: How) -> Scanned:
 
 
 def _scan_references(place: str, how: How) -> Scanned:
-    """Return what references in Parquet describe, known by the document of their directory."""
+    """Return the content described by references in Parquet, identified by the document of their directory."""
     state = _state(open_regular(f"{place}/.zmetadata").key)
     return _described(place, state, referenced(place, how.links), how)
 
 
 class _Documents:
-    """A Zarr store that notes which metadata were read of it."""
+    """A Zarr store that records which metadata were read from it."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -192,7 +192,7 @@ class _Documents:
         return getattr(self._store, name)
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, `None` where there is none."""
+        """Return a document, or `None` if it does not exist."""
         found: bytes | None = self._store.read(key)
         if found is not None:
             self._read[key] = found
@@ -221,7 +221,7 @@ def _state(key: FileKey) -> FileState:
 
 
 def _now(place: str) -> FileState | None:
-    """Return the state of a file as it is there now, `None` where it is gone."""
+    """Return the current state of a file, or `None` if it is gone."""
     try:
         found = os.stat(place)  # noqa: PTH116 - Path costs more
     except OSError:

@@ -35,17 +35,17 @@ __all__ = ["IndexReport", "index"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class IndexReport(WrittenReport):
-    """What an index was made of: how many files and chunks, and which files it does not have or has anew."""
+    """The result of indexing: the number of files and chunks, and which files are left out or updated."""
 
     title: ClassVar[str] = "Byte-offset index"
 
     files: int
     chunks: int
-    #: Files that were as the index said before.
+    #: Files that were unchanged since the previous index.
     unchanged: int = 0
     #: Files that had changed since.
     changed: tuple[str, ...] = ()
-    #: Files, and variables of files, that are read without the index.
+    #: Files, and variables of files, that are read without using the index.
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class IndexReport(WrittenReport):
 
     @property
     def facts(self) -> tuple[tuple[str, object], ...]:
-        """What a notebook shows, by name."""
+        """The facts shown in a notebook, by name."""
         return (
             ("file", self.target),
             ("files", f"{self.files:,}"),
@@ -80,45 +80,45 @@ def index(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> IndexReport | Report:
-    """Make or refresh a byte-offset index, by which thousands of fragments are read without looking into each.
+    """Create or refresh a byte-offset index, with which thousands of fragments can be read without opening each first.
 
-    An index that is there is refreshed: only files that have changed are looked into.
+    An existing index is refreshed: only files that have changed are opened.
 
     Parameters
     ----------
     path_or_files : str or path-like, or iterable of these
         An aggregation file, whose fragments are indexed; or any files and patterns, as for `aggregate`.
     output : str or path-like, optional
-        The index; by default the name of the aggregation file with ``.cfagg-index`` behind it.  Several files have no
-        such name.
+        The index; by default the name of the aggregation file with ``.cfagg-index`` appended. Required for several
+        files.
     to : {"kerchunk", "icechunk"}, optional
-        Write references for other libraries in place of an index.
+        Write references for other libraries instead of an index.
     on_loss : {"error", "materialise", "drop"}
-        What to do with what such references cannot say.
+        How to handle what such references cannot express.
     overwrite : bool
-        Replace the output where it is references, or no index; an index is refreshed in any case.
+        Replace the output if it consists of references or is not an index; an index is always refreshed.
     allow : iterable of str or path-like
         Directories or files that fragments may be in, besides the aggregation file's own directory.
     storage_options : mapping, optional
-        Of URLs, as for `read`.
+        Options for URLs, as for `read`.
     client : distributed.Client or str, optional
-        A Dask cluster, or the address of its scheduler, whose workers look into the files.
+        A Dask cluster, or the address of its scheduler, whose workers open the files.
     workers : int, optional
-        Processes that do it here, where there are many files; by default one a processor.
+        Number of local processes to use if there are many files; by default one per processor.
     progress : callable, optional
-        Called with the number of files that are done, and of all.
+        Called with the number of finished files and the total.
 
     Returns
     -------
     Report
-        With `files`, `chunks`, `changed` files, and what was `left_out` because an index cannot say where it stands.
+        With `files`, `chunks`, `changed` files, and those `left_out` because an index cannot locate their values.
 
     Raises
     ------
     SourceError
         If the aggregation file cannot be read.
     LossError
-        If references cannot say something, with ``on_loss="error"``; nothing is written.
+        If references cannot express something, with ``on_loss="error"``; nothing is written.
 
     Examples
     --------
@@ -152,13 +152,13 @@ def index(
     from cfagg.aggregation.files import places
 
     target = _target(output, storage_options)
-    # Fragments are looked for by name: each hard link of a file is one.
+    # Fragments are looked up by name, so each hard link of a file counts.
     named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str)
     return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
 
 
 def _target(output: str, storage_options: Mapping[str, Any] | None) -> str:
-    """Return where an index is written, in an object store with the options of the files."""
+    """Return where an index is written; in an object store, this includes the options of the files."""
     return a_place(output, storage_options if is_url(output) else None, expected="name an index")
 
 
@@ -174,7 +174,7 @@ def _opened(place: str, allowed: tuple[str, ...]) -> Source:
 
 
 def _fragments(source: Source, access: Access, left: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield file and address of the fragments of all aggregations of a source; what may not be read is `left`."""
+    """Yield file and address of the fragments of all aggregations of a source; unreadable ones are added to `left`."""
     for group in source.root.walk():
         for variable in group.variables.values():
             if not isinstance(variable, Aggregation):
@@ -188,7 +188,7 @@ def _fragments(source: Source, access: Access, left: dict[str, str]) -> Iterator
 
 
 class _Wanted:
-    """The files of an index, with the paths of their variables, `None` for all; and why others are left out."""
+    """The files of an index, with the paths of their variables (`None` for all), and why others are left out."""
 
     def __init__(self, files: dict[str, tuple[str, ...] | None], left: dict[str, str]) -> None:
         self.files, self._left = files, left
@@ -197,7 +197,7 @@ class _Wanted:
 
     @classmethod
     def of(cls, named: Iterable[str], allowed: tuple[str, ...]) -> Self:
-        """Return all variables of files; those of other machines are listed now."""
+        """Return all variables of files; those on other machines are listed now."""
         wanted = cls({}, {})
         wanted._allowed = allowed
         for place in named:
@@ -215,7 +215,7 @@ class _Wanted:
         return wanted
 
     def listed(self, path: str) -> tuple[str, ...]:
-        """Return the paths of the variables of a file, none of one that cannot be read."""
+        """Return the paths of the variables of a file, or none if it cannot be read."""
         try:
             return tuple(_paths_in(self._places[path], self._allowed))
         except CfaggError as error:
@@ -224,20 +224,20 @@ class _Wanted:
 
     @property
     def left(self) -> list[str]:
-        """Why files are left out, in their order."""
+        """Why files are left out, in order."""
         order = {path: n for n, path in enumerate(self._places)}
         return [self._left[path] for path in sorted(self._left, key=lambda path: order.get(path, 0))]
 
 
 def _paths_in(place: str, allowed: tuple[str, ...]) -> list[str]:
-    """Return the paths of the variables of a file that are no aggregations."""
+    """Return the paths of the variables of a file, except aggregations."""
     from cfagg.arrays.datasets import dataset_of, with_aggregations
     from cfagg.formats.opening import NETCDF, format_of
     from cfagg.storage.files import open_regular
 
     if not isinstance(place, Url) and os.path.isfile(place):  # noqa: PTH113
-        # The netCDF library takes ten times as long to list them.  What is damaged, the general way says; and it knows
-        # which variables only serve aggregations.
+        # The netCDF library takes ten times as long to list them.  The general way reports damage, and knows which
+        # variables only serve aggregations.
         with suppress(CfaggError):
             handle = open_regular(place)
             if format_of(handle) in NETCDF:
@@ -260,19 +260,19 @@ def _written(
     progress: Callable[[int, int], None] | None,
     overwrite: bool,
 ) -> IndexReport:
-    """Write the index of files, with what is known already of files that did not change."""
+    """Write the index of files, reusing what is known of unchanged files."""
     from cfagg.arrays.index.building import index_files
     from cfagg.arrays.index.parquet import open_index, write_index
 
     if isinstance(target, Url):
-        object_at(target)  # refuses web servers
+        object_at(target)  # raises for web servers
     previous, notes = None, []
     try:
         previous = open_index(target)
     except SourceNotFoundError:
         pass
     except SourceError as error:
-        # By its name it is an index; whatever else it is may be somebody's data.
+        # By its name it is an index; a file that is something else may be user data.
         if not overwrite and not target.endswith(SUFFIX):
             raise TargetExistsError(
                 f"{target} exists and is not an index that can be refreshed ({error.message}); replace it with "
@@ -301,7 +301,7 @@ def _written(
 
 
 def _lacking(places: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield what an index does not have of files: why one that cannot be read at all is not in it, else variables."""
+    """Yield what an index lacks: files that cannot be read at all, with the reason, or else variables."""
     whys: dict[str, str] = {}
     for path, address in places:
         if path not in whys:
@@ -313,7 +313,7 @@ def _lacking(places: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _unreadable(path: str) -> str:
-    """Return why a file cannot be read; nothing where it can."""
+    """Return why a file cannot be read, or an empty string if it can."""
     try:
         _opened(path, ())
     except CfaggError as error:
@@ -322,7 +322,7 @@ def _unreadable(path: str) -> str:
 
 
 def _described(made: Index, previous: Index) -> Index:
-    """Return an index with all that `aggregate` knows of its files, also of those that it has no fragments of."""
+    """Return an index with the descriptions that `aggregate` recorded, also for files without fragments in it."""
     before = {path: previous.description[i] for path, i in previous.files.items()}
     made = replace(made, description=tuple(before.get(path) for path in made.files))
     kept = [i for path, i in previous.files.items() if path not in made.files and previous.description[i] is not None]
@@ -332,7 +332,7 @@ def _described(made: Index, previous: Index) -> Index:
         shared=previous.shared,
         aggregation=previous.aggregation,
     )
-    # In the order of before, and what is new behind that.
+    # In the previous order, followed by new ones.
     place = {path: n for n, path in enumerate(before)}
     return both.take(np.array(sorted(range(len(both)), key=lambda i: place.get(both.where(i), len(place))), np.int64))
 

@@ -1,4 +1,4 @@
-"""Which variables of many files are one array, as columns: a row is a variable of a file."""
+"""Which variables of many files form one array, as columns: a row is a variable of a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Joined:
-    """What was scanned, and what of it is one array; `file` and `described` have an entry for each member."""
+    """The scanned files and the arrays they form; `file` and `described` have an entry for each member."""
 
     scanned: Sequence[Scanned]
     file: Int64
@@ -44,7 +44,7 @@ class Joined:
     options: Options
 
     def rows(self) -> list[Int64]:
-        """Return the members of each box, in the order of the files; what others replace entirely is left out."""
+        """Return the members of each box, in the order of the files, without those entirely replaced by others."""
         box = self.boxes.box
         order = np.argsort(box, kind="stable")
         ends = np.cumsum(np.bincount(box, minlength=len(self.boxes)))
@@ -53,7 +53,7 @@ class Joined:
 
 
 def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Joined:
-    """Return which of the variables of files are one array, by the rules of CF."""
+    """Return which variables of files form one array, by the rules of CF."""
     options = options or Options()
     described = turned(tied(in_one_calendar([one for file in scanned for one in file.described]), options))
     file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
@@ -73,7 +73,7 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
 
 
 def _check_axes(members: Members, options: Options) -> None:
-    """Refuse an axis, or an attribute for one, that nothing has: a misspelt name would be ignored in silence."""
+    """Raise an error for an axis, or an attribute for one, that nothing has, since misspelt names would be ignored."""
     names = [axis.name for axis in members.axes]
     unknown = [name for name in options.axes or () if name not in names]
     if unknown and len(members):

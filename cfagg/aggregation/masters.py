@@ -1,4 +1,4 @@
-"""What an array of several variables is: its type, units, missing value and attributes; values converted to them."""
+"""The properties of an array of several variables (type, units, missing value, attributes) and conversion to them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from cfagg.model.partitions import same_value
 
 __all__ = ["Master", "common", "conformed", "distinct", "master_of", "with_missing", "with_texts"]
 
-#: Attributes that say how values are stored, and so are those of the master and of no member.
+#: Attributes on how values are stored; those of the master apply, not those of members.
 _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
 
-#: Attributes that mean the same in all members, as the rules say, however they are written: the first one's stand.
+#: Attributes that the rules consider equivalent in all members, however they are written: the first one's are kept.
 _MEANT = REFERRING_TEXTS | {"cell_methods", "standard_name", "cf_role", "axis", "positive"}
 
-#: Attributes that say together what numbers mean.
+#: Attributes that together define the meaning of numbers.
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
 
-#: Characters of texts that are joined.
+#: Maximum number of characters of texts that are joined.
 _LONGEST = 4096
 
-#: Attributes that make a variable an aggregation of other files: an array of several is none of these.
+#: Attributes that make a variable an aggregation of other files, which do not apply to an array of several.
 _MARKS = frozenset(
     {
         "aggregated_dimensions", "aggregated_data", "nca_array", "nca_dimensions", "cfa_array", "cfa_dimensions",
@@ -48,21 +48,21 @@ _MARKS = frozenset(
 
 _PACKING = ("scale_factor", "add_offset")
 
-#: Integers that hold all values of another type and more.
+#: Integer types that hold all values of another type and more.
 _WIDER: Mapping[str, str] = {"i1": "i2", "u1": "i2", "i2": "i4", "u2": "i4", "i4": "i8", "u4": "i8"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Master:
-    """What an array is whose parts are stored in several ways."""
+    """The properties of an array whose parts are stored in different forms."""
 
     dtype: np.dtype[Any]
     units: str | None = None
     calendar: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    #: Attributes that members have differently, or not all of them, and their values by number of the first of these.
+    #: Attributes that differ between members or that some lack, and their values by number of the first member.
     differing: tuple[str, ...] = ()
-    #: Whether all are stored as the array is, so that no value changes.
+    #: Whether all members are stored in the form of the array, so that no value changes.
     alike: bool = False
 
     def all_attributes(self) -> dict[str, Any]:
@@ -72,26 +72,26 @@ class Master:
 
 
 def distinct[T](things: Iterable[T]) -> list[T]:
-    """Return objects, each once, in the order of their first appearance; equal ones may be several."""
+    """Return objects, each once, in the order of their first appearance; equal objects may occur repeatedly."""
     return list({id(one): one for one in things}.values())
 
 
 def master_of(stated: Sequence[Stated]) -> Master:
-    """Return what an array of variables is, all that several of them are (`distinct`); the first names the units."""
+    """Return the properties of an array of variables (`distinct` if there are several); the first gives the units."""
     first = stated[0]
     attributes, differing = common([one.attributes for one in stated])
     units, calendar = first.text("units"), first.text("calendar")
     own = {k: v for k, v in first.attributes.items() if k in STORAGE_ATTRIBUTES}
     names, flags = enumeration_of(first.dtype), dict[str, Any]()
     if names is not None:
-        # CF says what numbers mean by flags, which every dialect can; those of the file itself stand, and alone.
+        # CF flags define the meaning of numbers in every dialect; those in the file itself take precedence.
         flags = {} if any(name in first.attributes for name in _FLAGS) else _flags_of(names, first.dtype)
         attributes = flags | attributes
         stated = [replace(one, dtype=np.dtype(one.dtype.str), kind="integer") for one in stated]
     dtypes = list(dict.fromkeys(one.dtype.newbyteorder("=") for one in stated))
     if not all(one.kind in ("integer", "float") for one in stated):
         dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0].kind in "SV" else np.dtype(object)
-        if stated[0].kind == "other":  # whatever objects the library makes of it
+        if stated[0].kind == "other":  # objects of any kind that the library returns
             dtype = ANY
         return Master(dtype, units, calendar, {**attributes, **_plain_of(own)}, differing)
     changed = _changes(stated)
@@ -104,7 +104,7 @@ def master_of(stated: Sequence[Stated]) -> Master:
         dtype = np.dtype("f8")
     fill: dict[str, Any] = {}
     if dtype.kind in "iu" and any(name in one.attributes for one in stated for name in STORAGE_ATTRIBUTES):
-        # A value that one of them has may be what another declares missing: none has the fill value of a wider type.
+        # A valid value of one member may be declared missing by another; none has the fill value of a wider type.
         dtype = np.dtype(_WIDER.get(dtype.str[1:], dtype.str[1:]))
         fill["_FillValue"] = dtype.type(WRITTEN_FILLS[dtype.str[1:]])
         if "flag_values" in flags:
@@ -113,14 +113,14 @@ def master_of(stated: Sequence[Stated]) -> Master:
 
 
 def _flags_of(names: Sequence[tuple[str, int]], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return what an enumeration means as flags of CF, in whose words are no blanks."""
+    """Return the meaning of an enumeration as CF flags, whose words contain no blanks."""
     words = ["_".join(name.split()) for name, _ in names]
     values = np.array([value for _, value in names], np.dtype(dtype.str).newbyteorder("="))
     return {"flag_values": plain(values), "flag_meanings": " ".join(words)}
 
 
 def with_missing(master: Master, stated: Sequence[Stated]) -> Master:
-    """Return what an array of reals is with NaN declared missing, which it is, where variables declare their own."""
+    """Return the properties of a real array with NaN declared missing if variables declare missing values."""
     names = ("_FillValue", "missing_value")
     if master.dtype.kind != "f" or any(name in master.attributes for name in names):
         return master
@@ -130,7 +130,7 @@ def with_missing(master: Master, stated: Sequence[Stated]) -> Master:
 
 
 def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what all have alike, and the names of what they have not; how values are stored is none of it."""
+    """Return the attributes shared by all, and the names of the others; those on storage are excluded."""
     first = attributes[0]
     kept = {name: value for name, value in first.items() if name not in _OF_VALUES and name not in _MARKS}
     if kept.get("cf_role") in ("nca", "cfa", "nca_variable", "cfa_variable"):
@@ -149,7 +149,7 @@ def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tup
 
 
 def with_texts(master: Master, stated: Sequence[Stated]) -> Master:
-    """Return what an array is with texts that differ joined, where all variables have them and they are not long."""
+    """Return the properties of an array with differing texts joined, if all variables have them and they are short."""
     found: dict[str, str] = {}
     for name in master.differing:
         texts: dict[str, None] = {}
@@ -172,7 +172,7 @@ def with_texts(master: Master, stated: Sequence[Stated]) -> Master:
 
 
 def conformed(values: npt.NDArray[Any], stated: Stated, master: Master, where: str) -> npt.NDArray[Any]:
-    """Return values that a variable has in the terms of an array, as the reader of aggregations gives them."""
+    """Return values of a variable in the form of an array, as the reader of aggregations would."""
     if master.alike and values.dtype == master.dtype:
         return values
     if values.dtype.kind not in "iuf" or master.dtype.kind not in "iuf":
@@ -208,7 +208,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _stored_alike(one: Stated, other: Stated) -> bool:
-    """Return whether what is missing, and which values there are, is said alike."""
+    """Return whether missing values and the valid range are declared in the same way."""
     names = [n for n in STORAGE_ATTRIBUTES if n in one.attributes or n in other.attributes]
     return all(
         n in one.attributes and n in other.attributes and _equal(one.attributes[n], other.attributes[n]) for n in names
@@ -216,7 +216,7 @@ def _stored_alike(one: Stated, other: Stated) -> bool:
 
 
 def _changes(stated: Sequence[Stated]) -> bool:
-    """Return whether values of some have to be converted to the units and the calendar of the first."""
+    """Return whether some values have to be converted to the units and calendar of the first."""
     first = stated[0].text("units"), stated[0].text("calendar")
     for pair in dict.fromkeys((one.text("units"), one.text("calendar")) for one in stated[1:]):
         if pair != first:
@@ -224,15 +224,15 @@ def _changes(stated: Sequence[Stated]) -> bool:
                 if transform(*pair, *first) != SAME:
                     return True
             except CfaggError:
-                return True  # who reads it says what is wrong
+                return True  # reading the values reports the error
     return False
 
 
 def _unpacked(stated: Stated) -> np.dtype[Any]:
-    """Return the type of the values that stored ones stand for."""
+    """Return the type of the values that stored ones represent."""
     own = read_as(stated.dtype.newbyteorder("="), stated.attributes)
     said = [stated.attributes[name] for name in _PACKING if name in stated.attributes]
     if not said:
         return own
-    # Integers of more than 2 bytes have more digits than 4-byte reals.
+    # Integers of more than 2 bytes have more digits than 4-byte floats.
     return np.result_type(np.float32, *(np.asarray(v).dtype for v in said), *([np.float64] if own.itemsize > 2 else []))

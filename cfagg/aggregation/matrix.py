@@ -1,7 +1,7 @@
-"""The partition matrix that members form, however they fill their array: cells, and the part of a member in each.
+"""The partition matrix formed by members, however they fill their array: cells, and the part of a member in each.
 
-A member fills a range of indices along each dimension, or several where others stand in between.  The ends of all
-ranges together are the edges of the matrix.
+A member fills a range of indices along each dimension, or several ranges if others are in between. The ends of all
+ranges are the edges of the matrix.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Blocks:
-    """Ranges of an array that members fill, one row a range in all dimensions.
+    """Ranges of an array filled by members, with one row for a range in all dimensions.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Matrix:
 
 
 def blocks_of(boxes: Boxes, rows: Int64, axes: Sequence[int | None], sizes: Int64) -> Blocks:
-    """Return what members of one box fill; `sizes` are their own, of shape (n, dims); `None` is filled by each."""
+    """Return the ranges filled by members of a box; `sizes` has the shape (n, dims); each fills a `None` axis."""
     low, count = np.zeros_like(sizes), sizes.copy()
     for d, axis in enumerate(axes):
         if axis is not None:
@@ -72,7 +72,7 @@ def blocks_of(boxes: Boxes, rows: Int64, axes: Sequence[int | None], sizes: Int6
 
 
 def irregular(boxes: Boxes, rows: Int64, axes: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Return which members do not fill one range as a whole along some axes."""
+    """Return which members do not fill a single range completely along some axes."""
     if not boxes.scattered and not boxes.trimmed:
         return np.zeros(rows.size, bool)
     return np.array(
@@ -81,7 +81,7 @@ def irregular(boxes: Boxes, rows: Int64, axes: Sequence[int]) -> npt.NDArray[np.
 
 
 def _irregular(boxes: Boxes, row: int, axes: Sequence[int | None], size: Int64, low: Int64, count: Int64) -> Blocks:
-    """Return the ranges of one member that does not fill one range as a whole."""
+    """Return the ranges of one member that does not fill a single range completely."""
     runs = []
     for d, axis in enumerate(axes):
         n = int(size[d])
@@ -107,7 +107,7 @@ def _irregular(boxes: Boxes, row: int, axes: Sequence[int | None], size: Int64, 
 
 
 def matrix_of(blocks: Blocks, shape: Sequence[int], where: str) -> Matrix:
-    """Return the matrix that blocks make, which fill an array of some shape."""
+    """Return the matrix of blocks that fill an array of a shape."""
     extent = np.asarray(shape, np.int64)
     if (extent == 0).any():
         grid = Grid([[0] if n == 0 else [0, n] for n in shape])
@@ -128,7 +128,7 @@ def matrix_of(blocks: Blocks, shape: Sequence[int], where: str) -> Matrix:
         block[()] = single[0]
     for k in np.flatnonzero(cells > 1).tolist():
         block[tuple(slice(a, b) for a, b in zip(first[k].tolist(), last[k].tolist(), strict=True))] = k
-    # Where two fill the same cell, one cell too few is counted for the other.
+    # If two fill the same cell, the cell is counted for only one of them.
     if block.min(initial=0) < 0 or int(cells.sum()) != block.size:
         raise ConventionError(
             f"{where}: the joined variables do not fill each part of the array exactly once; report this"

@@ -1,4 +1,4 @@
-"""Names in the dataset of an aggregation: equal variables become one, and each has a name of its own."""
+"""Names in the dataset of an aggregation: equal variables become one, and all others have distinct names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
     "renamed",
 ]
 
-#: Attributes with names of variables or of dimensions.
+#: Attributes containing names of variables or of dimensions.
 REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
     "aggregated_data", "aggregated_dimensions", "dimensions",
 }  # fmt: skip
@@ -41,21 +41,21 @@ BOUNDS = ("bounds", "climatology")
 _TOPOLOGY = ("_connectivity", "_coordinates", "_dimension")
 
 _WORD = re.compile(r"[^\s:]+")
-#: Not a word before a colon, such as the measure in "area: areacella".
+#: Excludes a word before a colon, such as the measure in "area: areacella".
 _VALUE = re.compile(r"[^\s:]+(?![^\s:]|:)")
 
 
 class Contents:
-    """Dimensions and variables of one group as they are added."""
+    """Dimensions and variables of one group, built up incrementally."""
 
     def __init__(self) -> None:
         self.dimensions: dict[str, int] = {}
         self.unlimited: set[str] = set()
         self.variables: dict[str, Variable | Aggregation] = {}
         self.arrays: dict[str, npt.NDArray[Any]] = {}
-        #: What variables refer to by the names here, and the names of what their files do not have.
+        #: The references of variables, by names in this group, and the names that their files lack.
         self.refers: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
-        #: Which of these names stand for variables of other files.
+        #: Those of these names that denote variables of other files.
         self.outside: dict[str, frozenset[str]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
@@ -67,12 +67,12 @@ class Contents:
         self._undone: list[tuple[str, int]] = []
 
     def mark(self) -> tuple[int, ...]:
-        """Return how much there is, to which `back` leads."""
+        """Return a marker of the current content for `back`."""
         self._undone = []
         return tuple(map(len, self._growing))
 
     def back(self, mark: tuple[int, ...]) -> None:
-        """Take out what was added since the last mark."""
+        """Remove everything that was added since the last mark."""
         for own, count in zip(self._growing, mark, strict=True):
             while len(own) > count:
                 own.popitem()
@@ -80,13 +80,13 @@ class Contents:
             self._numbers[name] = number
 
     def keys(self, names: Iterable[str]) -> tuple[Any, ...]:
-        """Return the keys under which names are known, or the names where there are none."""
+        """Return the keys of names, or the names themselves if they have none."""
         return tuple(self._keys.get(name, name) for name in names)
 
     def refer(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str]) -> bool:
-        """Let a variable refer by the names here; `False` where it does already, to something else.
+        """Make a variable refer by the names here; return `False` if it already refers to something else.
 
-        What its file does not have is no bounds.
+        Bounds that its file lacks are dropped.
         """
         gone = [k for k in BOUNDS if k in attributes and attributes[k] not in names]
         attributes = {k: v for k, v in attributes.items() if k not in gone}
@@ -100,13 +100,13 @@ class Contents:
         return True
 
     def known(self, key: Any) -> str | None:
-        """Return the name of what was added under a key."""
+        """Return the name of the object that was added under a key, or `None`."""
         return self._known.get(key)
 
     def free(self, name: str, key: Any = None, beside: Collection[str] = ()) -> str:
-        """Return a name that nothing has yet, with a number where it has to be, and take it, under a key.
+        """Return an unused name, with a number if necessary, and reserve it under a key.
 
-        Nor is it one of those that stand `beside` it.
+        It is also none of those in `beside`.
         """
         free = name
         while free in self._numbers or free in beside:
@@ -121,18 +121,18 @@ class Contents:
         return free
 
     def apart(self, key: Any, beside: Collection[str]) -> Any:
-        """Return a key under which nothing is known by a name that stands beside it."""
+        """Return a key that does not belong to one of the names in `beside`."""
         while self._known.get(key) in beside:
             key = ("apart", key)
         return key
 
     def head(self, name: str, key: Any) -> str:
-        """Return the name of a dimension as that of its coordinate, which is known under a key from now on."""
+        """Return the name of a dimension as that of its coordinate, which is registered under a key."""
         self._known[key] = name
         return name
 
     def dimension(self, name: str, size: int, key: Any, beside: Collection[str] = ()) -> str:
-        """Return the name of a dimension that is added unless it is known by its key; it is none of those beside it."""
+        """Return the name of a dimension, adding it unless its key is known; the name is none of those in `beside`."""
         key = self.apart(key, beside)
         found = self._known.get(key)
         if found is None:
@@ -141,13 +141,13 @@ class Contents:
         return found
 
     def add(self, name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> None:
-        """Add an array in memory."""
+        """Add an in-memory array."""
         values.flags.writeable = False
         self.variables[name] = variable_of(name, dims, values, attributes)
         self.arrays[name] = values
 
     def fits(self, other: Contents) -> bool:
-        """Return whether all that another one holds could stand here too, under the same names."""
+        """Return whether everything in another one could also be added here, under the same names."""
         names = {name: key for key, name in other._known.items()}
         if any(self.refers.get(name, of) != of for name, of in other.refers.items()):
             return False
@@ -157,7 +157,7 @@ class Contents:
         )
 
     def group(self, attributes: Mapping[str, Any], path: str = "/") -> Group:
-        """Return the group at a path, in which nothing refers to a variable that its file did not have."""
+        """Return the group at a path, in which no variable refers to one that its file lacked."""
         for name, (_, missing) in self.refers.items():
             one = self.variables[name]
             taken = {
@@ -180,7 +180,7 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     >>> renamed({"cell_measures": "area: area"}, {"area": "area_1"})
     {'cell_measures': 'area: area_1'}
 
-    A dimension may be called otherwise than the variable of its name; it stands with `of_dimension` before it.
+    A dimension may be renamed differently from the variable of the same name; its key is given by `of_dimension`.
 
     >>> renamed({"instance_dimension": "station"}, {"station": "station_2", of_dimension("station"): "station_1"})
     {'instance_dimension': 'station_1'}
@@ -194,7 +194,7 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
 
 
 def referring(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes with names of variables or of dimensions, with the new ones of these.
+    """Return the attributes that contain names of variables or of dimensions, with the new names.
 
     >>> referring({"cf_role": "mesh_topology", "face_node_connectivity": "nodes"}, {"nodes": "nodes_1"})
     {'face_node_connectivity': 'nodes_1'}
@@ -204,7 +204,7 @@ def referring(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
 
 
 def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset[str]:
-    """Return the words of such attributes that are none of these names.
+    """Return the words of such attributes that are not among these names.
 
     >>> sorted(absent({"cell_measures": "area: area", "ancillary_variables": "flags"}, {"flags": "flags"}))
     ['area']
@@ -214,18 +214,18 @@ def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset
 
 
 def _new(word: str, names: Mapping[str, str], of_dimensions: bool = False) -> str | None:
-    """Return the new name of what is called by its name or by its path."""
+    """Return the new name for a name or a path."""
     found = names.get(of_dimension(word)) if of_dimensions else None
     return found or names.get(word, names.get(word.lstrip("/")))
 
 
 def of_dimension(name: str) -> str:
-    """Return what stands for a dimension among the names of variables, none of which has a blank."""
+    """Return the key for a dimension among the names of variables, which contain no blanks."""
     return f"dimension {name}"
 
 
 def _patterns(attributes: Mapping[str, Any]) -> list[tuple[str, re.Pattern[str]]]:
-    """Return which attributes refer to others, and what finds the names in them."""
+    """Return the attributes that refer to others, with patterns that find the names in them."""
     mesh = attributes.get("cf_role") == "mesh_topology"
     return [
         (key, _VALUE if key in KEYED else _WORD)
@@ -235,16 +235,16 @@ def _patterns(attributes: Mapping[str, Any]) -> list[tuple[str, re.Pattern[str]]
 
 
 def content_key(values: npt.NDArray[Any]) -> tuple[Any, ...]:
-    """Return what is the same for equal arrays."""
+    """Return a key that is the same for equal arrays."""
     if values.dtype == object:
         return values.shape, tuple(values.ravel().tolist())
     return values.shape, values.dtype.str, np.ascontiguousarray(values).tobytes()
 
 
 def dimension_order(described: Sequence[Described], several: Sequence[str]) -> list[str]:
-    """Return the identities of the axes that are dimensions: of members, after those along which they vary.
+    """Return the identities of the axes that are dimensions: first those along which members vary, then their own.
 
-    `several` are the axes along which the array has more places than one.
+    `several` are the axes along which the array has more than one element.
     """
     own: dict[str, None] = {}
     for stated_dims, along in dict.fromkeys((d.stated.dims, tuple(d.along.items())) for d in described):
@@ -253,13 +253,13 @@ def dimension_order(described: Sequence[Described], several: Sequence[str]) -> l
     if len({d.stated.dims for d in described}) > 1:
         most = max(described, key=lambda d: len(d.along))
         own = dict.fromkeys([*(most.along[d] for d in most.stated.dims if d in most.along), *own])
-    # Those of other variables, such as of the features of a ragged array, are none.
+    # Dimensions of other variables only, such as features of a ragged array, are excluded.
     known = described[0].axes.keys() - described[0].along.values()
     return [*(n for n in several if n not in own and n in known), *own]
 
 
 def note_name(names: dict[str, str], described: Sequence[Described], identity: str, new: str) -> None:
-    """Note the new name of a dimension: attributes are those of the first, in which others' names mean its own."""
+    """Record the new name of a dimension: attributes come from the first member, and names in others mean its own."""
     names.update({d: new for d, i in described[0].along.items() if i == identity})
     for one in described:
         for dim, axis in one.along.items():
@@ -268,21 +268,21 @@ def note_name(names: dict[str, str], described: Sequence[Described], identity: s
 
 
 def names_beside(described: Sequence[Described], identity: str) -> set[str]:
-    """Return what members call their other dimensions.
+    """Return the names that members use for their other dimensions.
 
-    A dimension of the array that had such a name would be taken for that of these when they are read.
+    A dimension of the array with such a name would be mistaken for one of these when they are read.
     """
     return {name for d in described for name in d.stated.dims if d.along.get(name) != identity}
 
 
 def dimension_name(described: Sequence[Described], identity: str, beside: Collection[str]) -> str:
-    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name.
+    """Return the name of an axis in the first member that has it as a dimension, or else its coordinate's name.
 
-    It is one that is not `beside` it, where there is such a name.
+    If possible, it is a name that is not in `beside`.
     """
     found: dict[str, None] = {}
     for one in described:
         found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
-    found |= dict.fromkeys(d for d, a in described[0].along.items() if a == identity)  # of features, say
+    found |= dict.fromkeys(d for d, a in described[0].along.items() if a == identity)  # of features, for example
     names = [*found, described[0].axes[identity].stated.name]
     return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Writing an aggregation of files, with its index: anew, or grown by added files."""
+"""Writing an aggregation of files, with its index: a new one, or one grown by added files."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from cfagg.writing.sources import content_of
 
 __all__ = ["Output"]
 
-#: Formats of stores, which are no single files: an index only knows what they hold.
+#: Formats of stores, which are not single files: an index only records their content.
 _STORES = frozenset({"zarr", "nczarr"})
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where and how files are aggregated: `append` adds to what is there, `update` takes in what changed since."""
+    """Where and how files are aggregated: `append` adds to an existing aggregation, `update` includes changes since."""
 
     target: Target
     scanner: Scanner
@@ -67,12 +67,12 @@ class Output:
 
     @property
     def settings(self) -> Settings:
-        """What is recorded, and has to be the same when files are added."""
+        """The recorded settings, which must be the same when files are added."""
         base = None if self.target.relative_to is None else self.target.base
         return Settings(self.scanner.rules, self.target.to, self.target.on_loss, base)
 
     def check(self) -> None:
-        """Refuse what cannot be written, before work begins."""
+        """Raise an error if the output cannot be written, before work begins."""
         if self.update and not self.append:
             raise OptionError("update=True concerns the files of a growing aggregation: give append=True too")
         if self.append and self.target.overwrite:
@@ -82,11 +82,11 @@ class Output:
         if self.target.url is None or not self.append:
             self._replacing.check()
         else:
-            object_at(self.target.url)  # refuses web servers
+            object_at(self.target.url)  # raises for web servers
 
     @property
     def holds_data(self) -> bool:
-        """Whether a file is there that has values of its own and is no aggregation."""
+        """Whether the path is an existing file with values of its own that is not an aggregation."""
         try:
             groups = list(open_source(str(self.target.path)).root.walk())
         except (CfaggError, OSError):
@@ -106,12 +106,12 @@ class Output:
 
     @property
     def beside(self) -> str:
-        """Its index."""
+        """The path of its index."""
         name = f"{self.place}{SUFFIX}"
         return name if self.target.url is None else self.target.url.beside(name)
 
     def write(self, new: Sequence[str]) -> tuple[JoinedSource, Report]:
-        """Scan files, join them with those there, and write it all; return the dataset and what was written."""
+        """Scan files, join them with existing ones, and write everything; return the dataset and the report."""
         self.check()
         path, url = self.target.path, self.target.url
         if url is None:
@@ -142,7 +142,7 @@ class Output:
         policy = Access(self.place, self.scanner.allow)
 
         def judge(place: str) -> None:
-            """Refuse to look into a file that the user has not named, and the aggregation file may not read."""
+            """Raise an error for a file that the user has not named and the aggregation file may not read."""
             if place not in own:
                 policy.resolve(place)
 
@@ -177,7 +177,7 @@ class Output:
         return grown(known, new, path, update=self.update, now=now), known
 
     def _asking(self, judge: Callable[[str], None]) -> Callable[[str], FileState | None]:
-        """Return what finds out the state of a remote file; of a store, all metadata are read again."""
+        """Return the function that determines the state of a remote file; for a store, it reads all metadata again."""
 
         def state(place: str) -> FileState | None:
             judge(place)
@@ -210,7 +210,7 @@ class Output:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if known is None:
                 raise
-            # Each description is what one may be, and yet they contradict each other.
+            # Each description is valid by itself, but they contradict each other.
             what = f"the index of {self.place} describes its files inconsistently"
             raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
         if recorded:
@@ -224,7 +224,7 @@ class Output:
             notes += (f"no index was written: no Parquet file can hold names such as {odd[0]!a}",)
 
         def prepare(made: Path) -> None:
-            """Write the index of what is about to be put in its place."""
+            """Write the index of the file that is about to be moved into place."""
             if self.index and not odd:
                 digest = digest_of(made)
                 index = index_of(whole, self.settings, known, digest, self.scanner, _beside(made, target))
@@ -237,10 +237,10 @@ class Output:
 
 
 def _beside(made: Path, target: Target) -> list[FileRow]:
-    """Return what an index says of the fragments that are written along with a file, before both take their names."""
+    """Return the index rows of the fragments written with a file, before both get their final names."""
     inside, folder = made.with_name("file.fragments"), place_for(target.path)
     if target.url is not None or not inside.is_dir():
-        return []  # objects have no state before they are there
+        return []  # objects have no state before they exist
     wanted: dict[str, dict[str, None]] = {}
     for group in open_source(str(made)).root.walk():
         for one in group.variables.values():
@@ -260,7 +260,7 @@ def index_of(
     scanner: Scanner,
     written: Sequence[FileRow] = (),
 ) -> Index:
-    """Return the index of files; those that are as they were are not opened again, and rows of others are known."""
+    """Return the index of files; unchanged files are not opened again, and known rows are reused."""
     own, shared = packed(scanned, settings)
     numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
     states = [_indexed(one.state or FileState(0)) for one in scanned]
@@ -276,7 +276,7 @@ def index_of(
     rows, paths = Collected(), set[str]()
     for n, (one, description, state, i) in enumerate(zip(scanned, own, states, old, strict=True)):
         row = _new_row(one, state, made) if known is None or i is None else known.index.rows(i)
-        # Another name of a file that is there already stays itself.
+        # Another name of a file that is already included keeps its own path.
         path = real(one.place)
         path = one.place if path in paths else path
         paths.add(path)
@@ -287,7 +287,7 @@ def index_of(
 
 
 def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:
-    """Return what an index says of a file; one that is another since it was scanned is an error."""
+    """Return the index row of a file; raise an error if it has changed since it was scanned."""
     number = made.files.get(one.place)
     if number is not None and made.state(number) == state:
         return made.rows(number)
@@ -298,13 +298,13 @@ def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:
 
 
 def _addresses(one: Scanned) -> list[str]:
-    """Return the variables of a file whose values stay there: those that are joined, and what has too many values."""
+    """Return the variables of a file whose values stay there: joined ones, and those with too many values."""
     large = (p.stated.name for d in one.described for p in d.parts.values() if p.values is None)
     return list(dict.fromkeys([*(d.stated.name for d in one.described), *large]))
 
 
 def _indexed(state: FileState) -> IndexedState:
-    """Return the state of a file as an index has it."""
+    """Return the state of a file in the form used by an index."""
     if state.etag is not None:
         return IndexedState(state.size, etag=state.etag)
     return IndexedState(state.size, state.mtime_ns, state.ctime_ns, state.inode)

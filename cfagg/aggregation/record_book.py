@@ -1,4 +1,4 @@
-"""Nodes of records, each once, and which files use them; those of one file are held as bytes."""
+"""Nodes of records, each stored once, with the files that use them; those used by one file are kept as bytes."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from cfagg.aggregation.record_types import schema
 
 __all__ = ["Book"]
 
-#: Files whose nodes are objects at the same time.
+#: Number of files whose nodes are kept as objects at the same time.
 _TOGETHER = 256
 
-#: Objects of several files that are remembered until all are forgotten, and so looked at again.
+#: Number of shared objects that are remembered before all are forgotten, and so visited again.
 _REMEMBERED = 2**14
 
-#: Bytes of the digest of a node and of all that it refers to.
+#: Size in bytes of the digest of a node and of all nodes that it refers to.
 _DIGEST = 16
 
-#: The user of what several files use.
+#: The user of nodes that several files use.
 _SEVERAL = -1
 
 
 class Book:
-    """Nodes by their numbers, in the order in which they come.
+    """Nodes by number, in the order in which they are added.
 
-    After some files, what only one of them uses is set aside as bytes; if it comes again, its digest shows that.
+    After some files, nodes used by only one of them are set aside as bytes; if one occurs again, its digest matches.
     """
 
     def __init__(self) -> None:
-        #: Nodes of objects by their identity, and of texts: of those that several files use, and of all of this file.
-        #: The caller holds the objects.
+        #: Nodes of objects by identity, and of texts: those used by several files, and all of the current file. The
+        #: caller keeps the objects alive.
         self.shared: dict[int | str, int] = {}
         self.own: dict[int | str, int] = {}
         self._file = self._count = 0
         self._known: dict[Node, int] = {}
-        #: Of the nodes at hand, how many each holds, and the one file that uses it.
+        #: For nodes in memory: how many nodes each contains, and the one file that uses it.
         self._nodes: dict[int, Node] = {}
         self._weights: dict[int, int] = {}
         self._users: dict[int, int] = {}
@@ -51,7 +51,7 @@ class Book:
         self._aside = _Aside()
 
     def node(self, node: Node) -> int:
-        """Return the number of a node, which this file uses."""
+        """Return the number of a node, and mark it as used by the current file."""
         number = self._known.setdefault(node, self._count)
         if number == self._count:
             self._count += 1
@@ -63,7 +63,7 @@ class Book:
         return number
 
     def _use(self, number: int) -> None:
-        """Note that the file uses a node, and what that refers to."""
+        """Record that the current file uses a node and all nodes that it refers to."""
         waiting = [number]
         while waiting:
             one = waiting.pop()
@@ -72,15 +72,15 @@ class Book:
                 waiting += self._nodes[one][1]
 
     def note(self, key: int | str, number: int) -> None:
-        """Note the node of an object, so that it is not looked at again: in this file, or in any."""
+        """Record the node of an object, so that it is not visited again, in this file or in any."""
         (self.shared if self._users[number] == _SEVERAL else self.own)[key] = number
 
     def weight(self, number: int) -> int:
-        """Return how many nodes one at hand holds."""
+        """Return how many nodes a node in memory contains."""
         return self._weights[number]
 
     def end(self, root: int | None) -> None:
-        """End a file, whose node is `root`, `None` if it cannot be recorded."""
+        """End a file, whose root node is `root`, or `None` if it cannot be recorded."""
         self.own.clear()
         self._roots.append(root)
         self._file += 1
@@ -88,7 +88,7 @@ class Book:
             self._set_aside()
 
     def _set_aside(self) -> None:
-        """Keep as objects only the nodes that several files use; what was set aside before may be among these."""
+        """Keep only nodes used by several files as objects, including nodes that were set aside before."""
         first, digests = len(self._rows), self._digests
         fresh = [n for n in self._nodes if n not in digests]
         for n in fresh:
@@ -120,7 +120,7 @@ class Book:
             self._roots[first:] = [None if n is None else same.get(n, n) for n in self._roots[first:]]
 
     def written(self) -> tuple[list[bytes], bytes]:
-        """Return a record for each file, and what they share."""
+        """Return a record for each file, and their shared part."""
         self._set_aside()
         self._aside = _Aside()
         places = {n: place for place, n in enumerate(sorted(self._nodes))}
@@ -134,7 +134,7 @@ class Book:
             own = {n: node for n, node in _unpacked(records[file]) if n not in self._nodes}
             places.update(zip(own, range(common, common + len(own)), strict=True))
             body = b"".join([*_listed(own.values(), places), _number(places[root])])
-            # It belongs to these shared nodes and to no others.
+            # It belongs to this shared part only.
             records[file] = body + checksum(body, shared[-SUM:])
             for n in own:
                 del places[n]
@@ -142,13 +142,13 @@ class Book:
 
 
 class _Aside:
-    """Numbers of nodes by their digests, in few arrays, each of which is at least twice as long as the next."""
+    """Numbers of nodes by digest, in a few arrays, each of which is at least twice as long as the next."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[npt.NDArray[np.bytes_], npt.NDArray[np.int64]]] = []
 
     def find(self, digests: Sequence[bytes]) -> list[int]:
-        """Return the number of each digest, -1 for none."""
+        """Return the number of each digest, or -1 if unknown."""
         wanted = np.array(digests, f"S{_DIGEST}")
         found = np.full(len(wanted), -1)
         for known, numbers in self._runs:
@@ -157,7 +157,7 @@ class _Aside:
         return found.tolist()
 
     def add(self, digests: Mapping[int, bytes]) -> None:
-        """Add digests by their numbers, none of which was there."""
+        """Add digests by number, none of which was present."""
         if not digests:
             return
         self._runs.append((np.array(list(digests.values()), f"S{_DIGEST}"), np.array(list(digests), np.int64)))
@@ -170,7 +170,7 @@ class _Aside:
 
 
 def _packed(nodes: Sequence[tuple[int, Node]]) -> bytes:
-    """Return nodes and their numbers as bytes: how many, their heads, and the bytes of all."""
+    """Return nodes and their numbers as bytes: the count, the heads, and the data of all."""
     heads = array("I", [len(nodes)])
     for n, (tag, kids, data) in nodes:
         heads.extend((n, tag, len(data), len(kids), *kids))
@@ -192,7 +192,7 @@ def _unpacked(row: bytes) -> Iterator[tuple[int, Node]]:
 
 
 def _listed(nodes: Collection[Node], places: Mapping[int, int]) -> Iterable[bytes]:
-    """Give nodes as they are written."""
+    """Yield nodes in written form."""
     yield _number(len(nodes))
     for tag, kids, data in nodes:
         yield bytes([tag])
@@ -203,7 +203,7 @@ def _listed(nodes: Collection[Node], places: Mapping[int, int]) -> Iterable[byte
 
 
 def _number(value: int) -> bytes:
-    """Return a count or a place: seven bits a byte, the lowest first."""
+    """Return a count or position as bytes: seven bits each, lowest first."""
     if value < 128:
         return bytes([value])
     out = bytearray()

@@ -1,4 +1,4 @@
-"""Values of records as nodes, each with a tag, nodes that it refers to, and bytes."""
+"""Values of records as nodes, each with a tag, the nodes that it refers to, and bytes."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ __all__ = [
     "checksum",
 ]  # fmt: skip
 
-#: What shared nodes begin with: the kind of bytes, and their version.
+#: The beginning of the shared part: the kind of data, and its version.
 MAGIC = b"cfaggRC1"
 
-#: Bytes of a checksum.
+#: Size in bytes of a checksum.
 SUM = 8
 
-#: How deep values may be nested, and how many there are in one file, each counted as often as it is used.
+#: Maximum nesting depth of values, and maximum number of values in one file, counted as often as they are used.
 MAX_DEPTH, MAX_WEIGHT = 64, 1 << 22
 
-#: Types of NumPy as it writes them.
+#: NumPy data types in the notation of NumPy.
 PLAIN = re.compile(r"\|O|[<>|=][biufcmMSUV]\d{1,10}(\[\d{0,9}[a-zA-Z]{1,7}\])?", re.ASCII)
 
-#: Types of Python to which types of NumPy refer.
+#: Python types to which NumPy data types refer.
 PYTHON: dict[bytes, type] = {b"str": str, b"bytes": bytes, b"int": int, b"float": float, b"bool": bool}
 
-#: A node: its tag, the nodes that it refers to by their numbers, and bytes.
+#: A node: its tag, the numbers of the nodes that it refers to, and bytes.
 Node = tuple[int, tuple[int, ...], bytes]
 
 Array = npt.NDArray[Any]
 
 
 class Tag(IntEnum):
-    """What a node is; those before `TUPLE` refer to no others."""
+    """The kind of a node; those before `TUPLE` do not refer to other nodes."""
 
     NONE, TRUE, FALSE, INT, FLOAT, TEXT, BYTES, PYTHON, PLAIN, STRINGS = range(10)
     TUPLE, LIST, DICT, SCALAR, ARRAY, OBJECTS, STRUCTURE, SUBARRAY, METADATA, RECORD = range(10, 20)
@@ -63,12 +63,12 @@ WITH_BYTES = frozenset((Tag.INT, Tag.FLOAT, Tag.TEXT, Tag.BYTES, Tag.PYTHON, Tag
 
 
 def checksum(data: bytes, key: bytes = b"") -> bytes:
-    """Return the checksum of bytes that belong to what has another one."""
+    """Return the checksum of bytes that belong to data with another checksum, `key`."""
     return blake2b(data, digest_size=SUM, key=key).digest()
 
 
 class Makers:
-    """Makes the values of nodes; where there is none, some error of Python or NumPy is raised."""
+    """Builds the values of nodes; for invalid nodes, some Python or NumPy error is raised."""
 
     def __init__(self) -> None:
         records = Instances()
@@ -121,7 +121,7 @@ def _scalar(kids: list[Any], _: bytes) -> Any:
 
 def _array(kids: list[Any], data: bytes) -> Array:
     dtype, shape = _dtype(kids[0]), _shape(kids[1])
-    # Arrays of nothing are few: somebody may go through them.
+    # Limit arrays of zero-size elements, since something may iterate over them.
     if len(kids) > 2 or dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data):
         raise ValueError("an array of another length")
     if not dtype.itemsize and math.prod(shape) > 1 << 16:

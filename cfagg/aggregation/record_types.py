@@ -1,4 +1,4 @@
-"""The classes in records of scanned files, and whether values fit the types of their fields."""
+"""The classes used in records of scanned files, and checks of values against the types of their fields."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from cfagg.formats.metadata.foreign import Foreign
 
 __all__ = ["CLASSES", "Instances", "schema"]
 
-#: By their numbers in records.
+#: The classes, by their number in records.
 CLASSES: tuple[type, ...] = (Scanned, FileState, Described, Coordinate, Companion, Stated, Foreign)
 
-#: Any value, but none of the classes that stand in fields of their own.
+#: Any value except the classes that have fields of their own.
 _ANYTHING = (Any, object)
 
 
 @cache
 def schema() -> bytes:
-    """Return a digest of all classes and fields: what has others was written by another version."""
+    """Return a digest of all classes and fields: records with another digest were written by another version."""
     said = repr([(c.__name__, [(f.name, str(f.type)) for f in fields(c)]) for c in CLASSES])
     return blake2b(said.encode(), digest_size=8).digest()
 
 
 class Instances:
-    """Makes instances of the classes; what was looked at of values that many have is not looked at again."""
+    """Creates instances of the classes; shared values that were checked are not checked again."""
 
     def __init__(self) -> None:
-        #: Mappings that fit a field, by these; they are held, so that no other has the identity of one.
+        #: Mappings that fit a field, by field and mapping; they are kept alive, so that no other has the same identity.
         self._known: dict[tuple[int, int], dict[str, Any]] = {}
 
     def make(self, number: int, values: list[Any]) -> Any:
-        """Return an instance of a class; `ValueError` where a value is none of its field."""
+        """Return an instance of a class; raise `ValueError` if a value does not fit its field."""
         cls = CLASSES[number]
         checks = _checks(cls)
         if len(values) != len(checks):
@@ -49,7 +49,7 @@ class Instances:
                 continue
             if not fits(value):
                 raise ValueError(f"{name} of {cls.__name__} cannot be of type {type(value).__name__}")
-            if type(value) is dict:  # others are looked at as fast as they are found
+            if type(value) is dict:  # others are checked as fast as they are found
                 known[key] = value
         one = cls(*values)
         wrong = _CONSISTENT.get(cls, lambda _: None)(one)
@@ -60,14 +60,14 @@ class Instances:
 
 @cache
 def _checks(cls: type) -> list[tuple[str, Callable[[Any], bool], int]]:
-    """Return the name of each field, whether a value fits its type, and a number of its own."""
+    """Return the name of each field, a function that checks its type, and a unique number."""
     hints = get_type_hints(cls)
     first = CLASSES.index(cls) << 8
     return [(f.name, _fits(hints[f.name]), first + k) for k, f in enumerate(fields(cls))]
 
 
 def _fits(hint: Any) -> Callable[[Any], bool]:
-    """Return what tells whether a value is of a type, as annotations state it."""
+    """Return a function that checks whether a value has a type, as given by annotations."""
     origin, given = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         each = [_fits(g) for g in given]
@@ -88,7 +88,7 @@ def _fits(hint: Any) -> Callable[[Any], bool]:
         key, item = map(_fits, given)
         return lambda v: type(v) is dict and all(map(key, v)) and all(map(item, v.values()))
     kind = origin or hint
-    while isinstance(kind, TypeAliasType):  # as NumPy names its arrays
+    while isinstance(kind, TypeAliasType):  # used by NumPy for array types
         kind = get_origin(kind.__value__) or kind.__value__
     if kind is type:
         return lambda v: isinstance(v, type) and issubclass(v, given)

@@ -1,4 +1,4 @@
-"""Descriptions of scanned files as bytes: each value once, as nodes that refer to earlier ones."""
+"""Encoding descriptions of scanned files as bytes: each value once, as nodes that refer to earlier ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cfagg.errors import UnsupportedError
 
 __all__ = ["encode"]
 
-#: Types of objects that stay what they are while something is written, and texts.
+#: Types whose objects do not change during encoding, and texts.
 _HELD = frozenset({str, dict, tuple, np.ndarray, *CLASSES})
 
 #: Names of the fields of each class.
@@ -35,10 +35,10 @@ _SEQUENCES: dict[type, int] = {tuple: Tag.TUPLE, list: Tag.LIST}
 
 
 def encode(scanned: Iterable[Scanned]) -> tuple[list[bytes], bytes]:
-    """Return a record of each scanned file, and what several files share.
+    """Return a record of each scanned file, and the part shared by several files.
 
-    The record of a file that holds what cannot be recorded is empty.  Equal files give equal bytes, whether or not
-    their values are the same objects.  All that is in a file has to stay the same object until the end.
+    The record of a file that cannot be recorded is empty. Equal files give equal bytes, whether or not their values are
+    the same objects. All objects of a file must stay alive until the end.
     """
     writer = _Writer()
     for one in scanned:
@@ -47,7 +47,7 @@ def encode(scanned: Iterable[Scanned]) -> tuple[list[bytes], bytes]:
 
 
 class _Writer:
-    """Makes nodes of values."""
+    """Creates nodes for values."""
 
     def __init__(self) -> None:
         self.book = Book()
@@ -63,7 +63,7 @@ class _Writer:
         self.book.end(root if self.book.weight(root) <= MAX_WEIGHT else None)
 
     def _add(self, value: Any, depth: int) -> int:
-        """Return the number of the node of a value that the caller holds."""
+        """Return the number of the node of a value that the caller keeps alive."""
         kind = type(value)
         key = value if kind is str else id(value)
         found = self._shared.get(key)
@@ -76,7 +76,7 @@ class _Writer:
         return found
 
     def _fresh(self, value: Any, depth: int) -> int:
-        """Return the number of the node of a value that is gone soon."""
+        """Return the number of the node of a short-lived value."""
         return self.book.node(self._parts(value, depth))
 
     def _parts(self, value: Any, depth: int) -> Node:
@@ -146,7 +146,7 @@ class _Writer:
 
 
 def _tidy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array of structures in which nothing stands between fields, where anything may have stood."""
+    """Return a structured array without padding between fields, which could contain anything."""
     if value.dtype.hasobject:
         raise UnsupportedError("structures with texts or arrays of their own lengths in them are not recorded")
     found = np.zeros(value.shape, value.dtype)

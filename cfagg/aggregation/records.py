@@ -1,6 +1,6 @@
 """Records of scanned files as bytes, so that an aggregation grows without scanning them again.
 
-Nothing is pickled, and reading believes nothing: each node is checked, and so are the types of fields.
+Nothing is pickled, and nothing read is trusted: each node is checked, as are the types of fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["decode", "encode"]
 
 
 def decode(records: Sequence[bytes], shared: bytes) -> list[Scanned | None]:
-    """Return what was recorded; `None` for files that could not be.
+    """Return the recorded files, with `None` for those that could not be recorded.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def decode(records: Sequence[bytes], shared: bytes) -> list[Scanned | None]:
 
 
 def _checked(data: bytes, key: bytes) -> bytes:
-    """Return bytes without their checksum, which is right."""
+    """Return bytes without their checksum, after verifying it."""
     body = data[:-SUM]
     if checksum(body, key) != data[-SUM:]:
         raise ConventionError("the record of scanned files is damaged: its checksum differs")
@@ -59,7 +59,7 @@ def _checked(data: bytes, key: bytes) -> bytes:
 
 
 class _Nodes:
-    """Values by the numbers of their nodes, how deep each is and how many it holds; those of all files come first."""
+    """Values by node number, with the depth and number of values of each; those of the shared part come first."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -68,12 +68,12 @@ class _Nodes:
         self._makers = Makers()
 
     def forget(self, count: int) -> None:
-        """Forget all nodes but the first ones."""
+        """Drop all nodes except the first ones."""
         for one in (self.values, self._depths, self._weights):
             del one[count:]
 
     def read(self, data: bytes, at: int, *, whole: bool = False) -> Any:
-        """Read nodes, to the end where they are the `whole`, else to the number of one, whose value is returned."""
+        """Read nodes, to the end of the data if these are `whole`, else up to a number, whose value is returned."""
         try:
             at = self._read(data, at)
             root = None
@@ -87,7 +87,7 @@ class _Nodes:
         return root
 
     def _read(self, data: bytes, at: int) -> int:
-        """Read nodes from some place on, and return where they end; damage is an error of some kind."""
+        """Read nodes from a position on, and return where they end; damaged data raise some error."""
         values, depths, weights, make = self.values, self._depths, self._weights, self._makers.make
         count, at = _count(data, at)
         for _ in range(count):
@@ -98,7 +98,7 @@ class _Nodes:
             if tag >= Tag.TUPLE:
                 number, at = _count(data, at)
                 for _ in range(number):
-                    # Most numbers are of one byte or two.
+                    # Most numbers have one or two bytes.
                     k = data[at]
                     at += 1
                     if k > 127:
@@ -120,7 +120,7 @@ class _Nodes:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends: seven bits a byte, the lowest first."""
+    """Return a number and where it ends: seven bits per byte, lowest first."""
     value = shift = 0
     while shift < 63:
         byte = data[at]
@@ -133,7 +133,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _count(data: bytes, at: int) -> tuple[int, int]:
-    """Return how many things follow, each of a byte or more, and where the number ends."""
+    """Return the number of items that follow, each of at least one byte, and where the number ends."""
     value, at = _number(data, at)
     if value > len(data) - at:
         raise ValueError("it ends too early")

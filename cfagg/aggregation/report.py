@@ -1,4 +1,4 @@
-"""The arrays made from files, how they were joined, and why the others are apart."""
+"""The report on arrays made from files: how they were joined, and why the others are separate."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from cfagg.errors.arguments import a_path, an_integer
 
 __all__ = ["Answer", "Report", "Why", "explain"]
 
-#: So many names stand in a line.
+#: Maximum number of names on a line.
 _NAMED = 8
 
-#: So many of each kind are shown, and so many on a page of their own; JSON has all arrays.
+#: Maximum number of entries of each kind that are shown, and on an HTML page; JSON contains all arrays.
 _SHOWN, _PAGE = 20, 300
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """Why variables of two files are, or are not, in one array.
+    """Why variables of two files are or are not in the same array.
 
     Parameters
     ----------
     a, b : str
         The variables, by their paths in the files.
     array : str or None
-        The array that both are in, `None` where they are apart.
+        The array that both are in, or `None` if they are separate.
     rule, what : str
-        The rule, and the attribute or coordinate, that keeps them apart.
+        The rule, and the attribute or coordinate, that separates them.
     one, other : object
-        What the first and the second have of it.
+        The values of it in the first and the second.
     text : str
         The same as a sentence.
     remedy : str
-        What would join them: an option, or what to change in the files; empty where they are joined.
+        What would join them: an option, or a change to the files; empty if they are joined.
     """
 
     a: str
@@ -83,7 +83,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Why:
-    """What there is to say about two files: an `Answer` for each variable that both have."""
+    """The answers for two files: an `Answer` for each variable that both have."""
 
     a: str
     b: str
@@ -95,7 +95,7 @@ class Why:
 
     @property
     def joined(self) -> bool:
-        """Whether all variables that both have are in one array each."""
+        """Whether each variable that both have is in the same array."""
         return bool(self.answers) and all(one.array is not None for one in self.answers)
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,18 +121,18 @@ class Why:
 
 
 class Report:
-    """The arrays made from files, how they were joined, and why the others are apart.
+    """The arrays made from files, how they were joined, and why the others are separate.
 
     Parameters
     ----------
     joined : Joined
-        What was scanned and joined.
+        The scanned and joined files.
     names : sequence of str
-        The name of the array of each box; empty where they were not built.
+        The name of the array of each box; empty if they were not built.
     dropped : sequence of sequences of str
-        Attributes of each box that differ between its members and were left out.
+        Attributes of each box that differ between its members and were omitted.
     losses, notes : sequence of str
-        What the output does not hold, and what a user should know.
+        What is missing from the output, and information that users should know.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Report:
         self._dropped = list(dropped) or [()] * len(self._rows)
         self._made: dict[int, GroupFacts] = {}
         self.losses, self.notes = tuple(losses), tuple(notes)
-        #: How remedies and notes are worded: of a command, with options in place of keywords.
+        #: How remedies and notes are worded: for the command, with options instead of keywords.
         self.wording: Callable[[str], str] = str
 
     @cached_property
@@ -157,11 +157,11 @@ class Report:
 
     @cached_property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """The arrays: of which files, along which axes, by what rule, and without which attributes."""
+        """The arrays: their files, axes, the rule by which they were joined, and omitted attributes."""
         return tuple(map(self._group, range(len(self._rows))))
 
     def _group(self, number: int) -> GroupFacts:
-        """Return one array; of thousands, few are shown."""
+        """Return one array; of thousands, only a few are shown."""
         if number not in self._made:
             own, name, dropped = self._rows[number], self._names[number], self._dropped[number]
             self._made[number] = group_facts(self._joined, own, name, dropped, self._labels)
@@ -169,12 +169,12 @@ class Report:
 
     @property
     def unread(self) -> tuple[UnreadFacts, ...]:
-        """The files that could not be read, and why."""
+        """The files that could not be read, and the reasons."""
         found = self._joined.scanned
         return tuple(UnreadFacts(str(one.place), one.problem) for one in found if one.problem is not None)
 
     def _facts(self, most: int | None = _SHOWN) -> JoinedFacts:
-        """Return all of it as plain data, long lists shortened."""
+        """Return the report as plain data, with long lists shortened."""
         reasons = apart(self._joined, self._rows, self._names, self._labels)
         reasons = [replace(one, remedy=self.wording(one.remedy)) for one in reasons]
         texts = [self.wording(str(loss)) for loss in self.losses]
@@ -189,14 +189,14 @@ class Report:
         )
 
     def why(self, a: str | int, b: str | int, variable: str | None = None) -> Why:
-        """Return why variables of two files are in one array or not.
+        """Return why variables of two files are or are not in the same array.
 
         Parameters
         ----------
         a, b : str or int
-            The files, by their paths, by names or ends of paths that only one has, or by their numbers from 0.
+            The files, by path, by a name or end of a path that only one has, or by number from 0.
         variable : str, optional
-            The variable, by its name in the file or its standard name; by default all that both have.
+            The variable, by its name in the file or its standard name; by default all that both files have.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class Report:
         return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said, self.wording(reason.remedy))
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
-        """Return the members of two files that have the same name, or are the same quantity."""
+        """Return the members of two files that have the same name, or represent the same quantity."""
         described = self._joined.described
 
         def identity(row: int) -> Any:
@@ -276,7 +276,7 @@ class Report:
         return found[0]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
+        """Return the whole report as plain data for JSON."""
         from cfagg.display.as_json import encode
 
         found: dict[str, Any] = encode(self._facts(None))
@@ -284,13 +284,13 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """How many arrays of how many files there are, and their names."""
+        """The number of arrays and files, and the names of the arrays."""
         names = ", ".join(self._names[:_NAMED]) + (", …" if len(self._names) > _NAMED else "")
         files = count_text(len(self._joined.scanned) - len(self.unread), "file")
         return f"{count_text(len(self._names), 'array')} of {files}: {names}"
 
     def to_html(self) -> str:
-        """Return it as a page that needs no other file."""
+        """Return the report as a self-contained HTML page."""
         from cfagg.display.joined_html import joined_page
 
         return joined_page(self._facts(_PAGE))
@@ -308,7 +308,7 @@ class Report:
 
 
 def explain(files: Any, scanner: Scanner | None = None) -> Report:
-    """Return what `cfagg.aggregate` would make of files; nothing is built or written."""
+    """Return what `cfagg.aggregate` would make of files, without building or writing anything."""
     scanner = scanner or Scanner()
     return Report(join_files(scanner.scan(scanner.meant(files)), scanner.rules))
 
@@ -318,7 +318,7 @@ def _listed[T](some: Sequence[T], most: int | None = _SHOWN) -> Listing[T]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names, with numbers where several are equal.
+    """Return names, numbered if several are equal.
 
     >>> _numbered(["tas", "pr", "tas"])
     ['tas', 'pr', 'tas_1']

@@ -1,4 +1,4 @@
-"""What each of many files holds: scanned in this thread, by others, by processes or by a Dask cluster."""
+"""Scanning many files: in this thread, in other threads or processes, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["FileState", "Scanned", "Scanner", "scan"]
 
-#: Files that are scanned here before it is looked how long the rest will take, and again after so many.
+#: Number of files scanned here before the time for the rest is estimated, and between later estimates.
 _FIRST = 256
 
-#: Seconds of the processor that are worth the start of other processes, which takes a third of it.
+#: CPU seconds that justify starting other processes, which takes a third of that.
 _WORTH = 3.0
 
-#: Files that one process is given at once, and requests that wait for answers of servers at the same time.
+#: Number of files sent to one process at once, and number of concurrent requests to servers.
 _BATCH, _WAITING = 64, 16
 
 type Progress = Callable[[int, int], None] | None
@@ -34,7 +34,7 @@ type Progress = Callable[[int, int], None] | None
 
 @dataclass(frozen=True)
 class Scanner:
-    """Finds and scans files, all of them by the same rules and with the same credentials."""
+    """Finds and scans files, all with the same rules and credentials."""
 
     rules: Options = field(default_factory=Options)
     storage_options: Mapping[str, Any] | None = None
@@ -45,23 +45,23 @@ class Scanner:
     progress: Progress = None
 
     def meant(self, files: Any, without: Iterable[str] = ()) -> list[str]:
-        """Return the path or the `Url` of each file that a user means."""
+        """Return the path or the `Url` of each file that a user names."""
         return places(files, storage_options=self.storage_options, allow=self.allow, without=without)
 
     def named(self, name: str) -> str:
-        """Return a path as it is, and a URL with what its server wants."""
+        """Return a path unchanged, and a URL with the options for its server."""
         return a_place(name, self.storage_options, self.allow) if is_url(name) else name
 
     def scan(self, named: Sequence[str], *, others: bool = False) -> list[Scanned]:
-        """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
+        """Return the content of each file, in order; files that cannot be read are listed in one error unless skipped.
 
-        There may be `others` that were scanned before.
+        `others` is whether there are other files that were scanned before.
 
         Raises
         ------
         SourceError
-            Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can, and
-            there are no others.
+            Files cannot be read, all of which are listed in its `problems`; with `skip_errors`, only if none can be
+            read and there are no others.
         """
         how = How(self.rules, tuple(one for one in self.allow if not is_url(one)))
         named = list(map(self.named, named))
@@ -79,16 +79,16 @@ class Scanner:
 
 
 def scan(named: Sequence[str], rules: Options | None = None, **how: Any) -> list[Scanned]:
-    """Return what each file holds, by a `Scanner` with these options."""
+    """Return the content of each file, using a `Scanner` with these options."""
     return Scanner(rules or Options(), **how).scan(named)
 
 
-#: Some files by their numbers, and what they hold.
+#: The numbers of some files, and their contents.
 type _Batch = tuple[list[int], list[Scanned]]
 
 
 def _scans(named: Sequence[str], how: How, cluster: Any, workers: int | None) -> Iterator[_Batch]:
-    """Yield what files hold, some at a time, in any order."""
+    """Yield the contents of files in batches, in any order."""
     numbers = range(len(named))
     if cluster is not None:
         yield from _on_cluster(named, numbers, how, cluster)
@@ -96,7 +96,7 @@ def _scans(named: Sequence[str], how: How, cluster: Any, workers: int | None) ->
     remote = [n for n in numbers if isinstance(named[n], Url)]
     local = [n for n in numbers if not isinstance(named[n], Url)] if remote else list(numbers)
     if remote:
-        # Threads: they wait for answers most of the time.
+        # Threads, since they mostly wait for responses.
         waiting = workers or _WAITING
         yield from run_threads(
             lambda n: ([n], [scan_one(named[n], how)]), iter(remote), min(waiting, len(remote)), "scan"
@@ -113,7 +113,7 @@ def _scans(named: Sequence[str], how: How, cluster: Any, workers: int | None) ->
 
 
 def _in_processes(named: Sequence[str], numbers: Sequence[int], how: How, most: int) -> Iterator[_Batch]:
-    """Yield what files hold, scanned by several processes; one that crashes is blamed on the file that it was at."""
+    """Yield the contents of files, scanned by several processes; a crash is attributed to the file being scanned."""
     batches = list(_batches(numbers, most))
     suspects: list[list[int]] = []
     tasks = (([named[n] for n in batch], how, batch) for batch in batches)
@@ -133,7 +133,7 @@ def _in_processes(named: Sequence[str], numbers: Sequence[int], how: How, most: 
 
 
 def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: How, cluster: Any) -> Iterator[_Batch]:
-    """Yield what files hold, scanned by the workers of a Dask cluster."""
+    """Yield the contents of files, scanned by the workers of a Dask cluster."""
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
@@ -159,13 +159,13 @@ def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: How, cluster:
 
 
 def _crashed(place: str) -> Scanned:
-    """Return what is said of a file at which processes crash."""
+    """Return the result for a file on which processes crash."""
     said = f"{place}: the process that scanned it crashed, so the file is most likely damaged"
     return Scanned(place, None, problem=said, error=SourceError)
 
 
 def _here(batch: _Batch) -> _Batch:
-    """Return what another process has found, in which what is equal is the same object as in all else here."""
+    """Return the result of another process, with equal values replaced by the objects already in use here."""
     numbers, scanned = batch
     described = iter(interned(d for one in scanned for d in one.described))
     return numbers, [replace(one, described=tuple(islice(described, len(one.described)))) for one in scanned]
@@ -179,7 +179,7 @@ def _batches(numbers: Sequence[int], workers: int) -> Iterator[list[int]]:
 
 
 def _scan_batch(task: tuple[Sequence[str], How, list[int]]) -> _Batch:
-    """Return what some files hold, in another process."""
+    """Return the contents of some files, in another process."""
     some, how, numbers = task
     return numbers, [scan_one(place, how) for place in some]
 

@@ -1,4 +1,4 @@
-"""Arrays in memory joined from those of members: coordinates, their bounds and their companions."""
+"""In-memory arrays joined from those of members: coordinates, their bounds and their companions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Assembled:
-    """Values, and what they are."""
+    """Values and their properties."""
 
     values: npt.NDArray[Any]
     master: Master
@@ -34,9 +34,9 @@ def assembled(
     stated_of: Callable[[int], Stated],
     where: str,
 ) -> Assembled:
-    """Return the values that members have of one thing along some axes of their box; `None` is a dimension of its own.
+    """Return the joined values of members along some axes of their box; `None` is a dimension that is not joined.
 
-    Members that have the same place along all of these axes have equal values, and the first of them gives them.
+    Members with the same position along all of these axes have equal values, which are taken from the first.
     """
     known = [a for a in axes if a is not None]
     place = np.concatenate([boxes.start[np.ix_(rows, known)], boxes.count[np.ix_(rows, known)]], axis=1)
@@ -47,7 +47,7 @@ def assembled(
     master = master_of(distinct(stated.values()))
     first = values_of(int(chosen[0]))
     if first.dtype == object:
-        # Characters were joined to texts when they were read.
+        # Characters were joined into texts when they were read.
         master = replace(master, dtype=np.dtype(object), alike=False)
     if len(chosen) == 1 and not odd.any() and not boxes.flipped[np.ix_(chosen, known)].any():
         return Assembled(conformed(first, stated[int(chosen[0])], master, where), master)
@@ -76,7 +76,7 @@ def along_axis(boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coord
 def with_bounds(
     boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: str
 ) -> Assembled | None:
-    """Return the bounds of coordinates, `None` where they have none; they have the units of their coordinates."""
+    """Return the bounds of coordinates, in the units of the coordinates, or `None` if they have none."""
     by_row = dict(zip(rows.tolist(), coordinates, strict=True))
     if any(c.bounds is None or c.bounds_stated is None for c in coordinates):
         return None
@@ -95,14 +95,14 @@ def with_bounds(
         own = by_row[row]
         bounds: Any = own.bounds
         values: npt.NDArray[Any] = bounds.reshape(len(own.values), -1)
-        # Which end comes first goes with the direction, and is the same in all cells.
+        # Which end comes first depends on the direction, and is the same in all cells.
         return values[:, ::-1] if None not in (rising, sense := _sense(own)) and sense is not rising else values
 
     return assembled(boxes, rows, [axis, None], values_of, stated_of, where)
 
 
 def _sense(own: Coordinate) -> bool | None:
-    """Return whether bounds of a cell increase, `None` where there are not two that differ."""
+    """Return whether bounds of a cell increase, or `None` if there are no two different ones."""
     bounds = own.bounds
     if bounds is None or not bounds.size or bounds.reshape(len(own.values), -1).shape[1] != 2:
         return None
@@ -112,13 +112,13 @@ def _sense(own: Coordinate) -> bool | None:
 
 
 def _heads(place: Int64) -> Int64:
-    """Return the first of members at each place, in the order of the members."""
+    """Return the first member at each position, in the order of the members."""
     _, first = np.unique(place, axis=0, return_index=True)
     return np.sort(first)
 
 
 def _there(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[int]) -> tuple[Any, ...]:
-    """Return where values of a member stand in those of its box."""
+    """Return the index of a member's values within those of its box."""
     found: list[Any] = []
     for axis, n in zip(axes, shape, strict=True):
         if axis is None:
@@ -133,7 +133,7 @@ def _there(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[i
 
 
 def _used(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[int]) -> tuple[Any, ...]:
-    """Return which values of a member are used, in the direction of the box."""
+    """Return the index of the used values of a member, in the direction of the box."""
     found: list[Any] = []
     for axis, n in zip(axes, shape, strict=True):
         if axis is None:
@@ -149,7 +149,7 @@ def _used(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[in
 
 
 def _outer(index: list[Any], shape: Sequence[int]) -> tuple[Any, ...]:
-    """Return an index by slices, or one by arrays where there is one among them, each applied on its own."""
+    """Return an index by slices, or by arrays if one of them is an array, each applied independently."""
     if not any(isinstance(i, np.ndarray) for i in index):
         return tuple(index)
     return np.ix_(*(np.arange(n)[i] for i, n in zip(index, shape, strict=True)))
