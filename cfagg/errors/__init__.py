@@ -12,13 +12,13 @@
     ├── FragmentNotFoundError  (FileNotFoundError)    a partition's file or variable does not exist
     ├── FragmentReadError      (OSError)              a partition's file is damaged or not readable
     ├── FragmentMismatchError  (ValueError)           a sub-array of another shape, type or dimensions
-    ├── ConformError           (ValueError)           values that the master array cannot hold
+    ├── ConformError           (ValueError)           values that the master array cannot represent
     │   ├── UnitsError                                units that do not convert
     │   └── CalendarError                             dates that do not exist in a calendar
-    ├── LossError              (ValueError)           what a convention cannot express, where no loss is allowed
+    ├── LossError              (ValueError)           something a convention cannot express, if no loss is allowed
     ├── NotAccumulatedError    (LookupError)          an array without the requested accumulation
     ├── StaleError             (RuntimeError)         an accumulation of data that have changed since
-    ├── SourceError            (OSError)              an input file that cannot be opened as asked
+    ├── SourceError            (OSError)              an input file that cannot be opened as requested
     │   └── SourceNotFoundError (FileNotFoundError)   an input that does not exist
     ├── TargetExistsError      (FileExistsError)      an output that would be replaced
     ├── TargetError            (OSError)              an output that cannot be written
@@ -80,12 +80,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and where.
+    """One problem, and its location.
 
     Parameters
     ----------
     where : str
-        The place: a key path such as ``Partitions[3].location[0]``.
+        The location: a key path such as ``Partitions[3].location[0]``.
     message : str
         What was found and what was expected.
     """
@@ -106,13 +106,13 @@ class CfaggError(Exception):
     Parameters
     ----------
     message : str
-        One clear sentence: file, variable, partition, found, expected, remedy.  URLs in it lose users, passwords and
-        queries, which may be secret.
+        One clear sentence: file, variable, partition, found, expected, remedy.  Users, passwords and queries, which may
+        be secret, are removed from URLs in it.
     problems : iterable of Problem, optional
-        Every single problem, where a validation found several.
+        Every single problem, if a validation found several.
     """
 
-    #: So many problems are printed; all of them are in ``problems``.
+    #: Maximum number of problems that are printed; all of them are in ``problems``.
     shown = 20
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
@@ -128,11 +128,11 @@ class CfaggError(Exception):
 
 
 class ConventionError(CfaggError, ValueError):
-    """Attributes or JSON that break the convention they follow."""
+    """Attributes or JSON that violate their convention."""
 
 
 class UnreadableAggregationError(ConventionError):
-    """A variable that is an aggregation, or looks like one, and cannot be read.
+    """A variable that is an aggregation, or looks like one, but cannot be read.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class ModelError(CfaggError, ValueError):
 
 
 class OptionError(CfaggError, ValueError):
-    """An option with a value that is not understood."""
+    """An option with an invalid value."""
 
 
 class LimitError(CfaggError, ValueError):
@@ -163,7 +163,7 @@ class LimitError(CfaggError, ValueError):
 
 
 class SelectionError(CfaggError, IndexError):
-    """A selection that lies outside the array or is not understood."""
+    """A selection that is outside the array or is not understood."""
 
 
 class AlignmentError(CfaggError, AttributeError):
@@ -179,19 +179,19 @@ class FragmentNotFoundError(CfaggError, FileNotFoundError):
 
 
 class FragmentReadError(CfaggError, OSError):
-    """The file of a partition is damaged or not readable."""
+    """The file of a partition is damaged or unreadable."""
 
 
 class FragmentMismatchError(CfaggError, ValueError):
-    """A sub-array whose shape, type or dimensions are not those described."""
+    """A sub-array whose shape, type or dimensions differ from those described."""
 
 
 class ConformError(CfaggError, ValueError):
-    """Values that cannot be expressed in the master array."""
+    """Values that cannot be represented in the master array."""
 
 
 class UnitsError(ConformError):
-    """Units that do not convert into each other."""
+    """Units that cannot be converted into each other."""
 
 
 class CalendarError(ConformError):
@@ -199,7 +199,7 @@ class CalendarError(ConformError):
 
 
 class LossError(CfaggError, ValueError):
-    """Something that the convention of a target cannot express, where no loss is allowed.
+    """Something that the convention of a target cannot express, if no loss is allowed.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class SourceNotFoundError(SourceError, FileNotFoundError):
 
 
 class TargetExistsError(CfaggError, FileExistsError):
-    """An output exists and was not to be replaced."""
+    """An output that exists and must not be replaced."""
 
 
 class TargetError(CfaggError, OSError):
@@ -246,7 +246,7 @@ class UnsupportedError(CfaggError, NotImplementedError):
 
 
 class MissingExtraError(UnsupportedError, ModuleNotFoundError):
-    """A library that belongs to an extra of cfagg and is not installed.
+    """A library that belongs to an extra of cfagg but is not installed.
 
     Parameters
     ----------
@@ -269,20 +269,20 @@ class CfaggWarning(UserWarning):
 
 
 class LeftoverWarning(CfaggWarning):
-    """A job is done and its result complete, but something it worked with could not be removed."""
+    """A job is done and its result complete, but one of its temporary files could not be removed."""
 
 
 class RepairWarning(CfaggWarning):
-    """Text that was not valid as written and was read after a repair."""
+    """Text that was invalid as written and was read after a repair."""
 
 
 class StaleAccumulationWarning(CfaggWarning):
-    """An existing accumulation that does not belong to the present data and was not used."""
+    """An existing accumulation that does not match the present data and was not used."""
 
 
 class StaleIndexWarning(CfaggWarning):
-    """An existing index that does not belong to the present state of its file and was not used."""
+    """An existing index that does not match the present state of its file and was not used."""
 
 
 class UnknownConventionWarning(CfaggWarning):
-    """A variable that looks like an aggregation of a convention that is not understood, and is left out."""
+    """A variable that looks like an aggregation of an unknown convention, and is left out."""

@@ -1,4 +1,4 @@
-"""Arguments of public functions: a wrong type is refused by name, in one sentence."""
+"""Validation of arguments of public functions: a wrong type is refused in one sentence that names the argument."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
     "texts",
 ]
 
-#: As many names are listed in a message, and looked at, up to this length, for what may be meant.
+#: Maximum number of names that are listed, number that are compared for suggestions, and their maximum length.
 _LISTED, _COMPARED, _LONGEST = 20, 5000, 200
 
 
 def some(names: Iterable[object]) -> str:
-    """Return the first of some names, and how many more there are.
+    """Return the first of some names, and the number of the others.
 
     >>> some(f"v{k}" for k in range(22))[-15:]
     ' v19 and 2 more'
@@ -42,7 +42,7 @@ def some(names: Iterable[object]) -> str:
 
 
 def closest(word: object, known: Iterable[object]) -> str:
-    """Return a hint at the known name that is spelled most like another one; nothing where none is.
+    """Return a suggestion of the known name with the most similar spelling, or "" if there is none.
 
     >>> closest("Air_temprature", ["time", "air_temperature"])
     '; did you mean air_temperature?'
@@ -76,7 +76,7 @@ def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a 
 
 
 def a_new_file(value: Any, name: str) -> str:
-    """Return the path of a file to be written as text; an empty one names none."""
+    """Return the path of a file to be written as text; an empty one is refused."""
     found = a_path(value, name, expected="name a file")
     if not found:
         raise OptionError(f"{name}: '' is not a file name; name the file to write")
@@ -100,7 +100,7 @@ def names(value: Any, name: str) -> tuple[str, ...]:
 
 
 def dimensions(value: Any, name: str = "dim") -> tuple[Any, ...]:
-    """Return one dimension, or several, as a tuple; whether the array has them is for others to say."""
+    """Return one dimension, or several, as a tuple; whether the array has them is not checked."""
     if isinstance(value, str):
         return (value,)
     _several(value, name, "a dimension or a list of dimensions", SelectionError)
@@ -130,21 +130,21 @@ def texts(value: Any, name: str, expected: str) -> dict[str, str]:
 
 
 def an_integer(value: Any, name: str) -> int:
-    """Return an integer, of NumPy too."""
+    """Return an integer, including those of NumPy."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise OptionError(f"{name}: found {_shown(value)}; expected an integer")
     return int(value)
 
 
 def a_number(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> Any:
-    """Return a finite real number as it is."""
+    """Return a finite real number unchanged."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise error(f"{name}: found {_shown(value)}; expected {expected}")
     return value
 
 
 def _shown(value: Any) -> str:
-    """Return a number as it is, and anything else, which may be long, by its type."""
+    """Return the representation of a number, and only the type of anything else, which may be long."""
     return repr(value) if isinstance(value, Real) else f"an object of type {type(value).__name__}"
 
 

@@ -24,9 +24,9 @@ _EXTRAS = {
 
 
 def require(what: str, *libraries: str) -> None:
-    """Raise where one of these libraries is not installed; none of them is loaded.
+    """Raise if one of these libraries is not installed, without importing them.
 
-    `what` needs them: the subject of a sentence with a plural verb.
+    `what` is the part that needs them: the subject of a sentence with a plural verb.
 
     >>> require("tables", "pandas")
     """

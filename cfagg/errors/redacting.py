@@ -1,4 +1,4 @@
-"""URLs without users, passwords and queries, which may hold keys, for messages, reports and metadata."""
+"""URLs without users, passwords and queries, which may contain keys, for messages, reports and metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["redacted"]
 
-#: A URL, also one whose two slashes have become one where it was taken for a path.
+#: A URL, including one whose two slashes have become one because it was treated as a path.
 _URL = re.compile(
     r"""((?:\b[a-z][a-z0-9+.\-]{1,15}:/|\b(?:https?|s3|gs|ftp):)/)  # scheme
     ([^\s/?#'"<>]*@)?                                               # user and password
@@ -18,7 +18,7 @@ _URL = re.compile(
 
 
 def redacted(text: str, mark: str = "…") -> str:
-    """Return a text whose URLs have no user, password or query, but a mark in their place; without one nothing.
+    """Return text in which users, passwords and queries of URLs are replaced by a mark, or removed if it is empty.
 
     >>> redacted("https://me:secret@example.org/a.nc?key=secret: not found")
     'https://…@example.org/a.nc?…: not found'

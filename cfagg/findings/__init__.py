@@ -1,4 +1,4 @@
-"""What rules find in datasets, and what a rule is: all that a package with rules of its own needs."""
+"""Findings in datasets, and rules: everything that a package with its own rules needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule may ask about the dataset that it checks."""
+"""The information that a rule may request about the dataset it checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Context(Protocol):
     version : Version
         The version of CF that it is checked against.
     options : object
-        What the user has asked for: ``allow`` are the places that the dataset may refer to.
+        The options of the user: ``allow`` are the places that the dataset may refer to.
     """
 
     dataset: Dataset

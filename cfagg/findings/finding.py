@@ -1,4 +1,4 @@
-"""What a check finds.
+"""The results of a check.
 
 *finding*: one violation of a rule, with the variable and the attribute that it is about.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Edit", "Finding", "Hit", "NotApplicable", "Severity"]
 
-#: An error breaks a requirement, a warning a recommendation; info is worth knowing.
+#: An error violates a requirement, a warning a recommendation; info is worth knowing.
 Severity = Literal["error", "warning", "info"]
 
 
@@ -29,11 +29,11 @@ class Edit:
     variable : str or None
         Path of the variable, or of a group with a slash at its end; `None` for the root group.
     attribute : str
-        The attribute to be changed.
+        The attribute to change.
     value : object
-        Its new value, `None` to delete it.
+        Its new value, or `None` to delete it.
     rename : str, optional
-        A new name for it instead of a new value.
+        A new name for the attribute, instead of a new value.
     safe : bool
         Whether the meaning of the dataset stays exactly the same.
     """
@@ -46,20 +46,20 @@ class Edit:
 
 
 class Hit(NamedTuple):
-    """What a rule yields for each breach; the engine makes a `Finding` of it.
+    """The result that a rule yields for each violation; the engine converts it to a `Finding`.
 
     Parameters
     ----------
     where : Variable, Group or None
-        What it is about; `None` for the dataset.
+        The subject of the violation; `None` for the dataset.
     attribute : str or None
-        The attribute it is about.
+        The attribute that violates the rule.
     message : str
         What was found and what was expected, in one plain sentence.
     severity : str, optional
-        Where it is other than the rule's own, for example where two readings of the text are possible.
+        The severity if it differs from that of the rule, for example if two readings of the text are possible.
     fix : tuple of Edit
-        What would fix it.
+        Changes that would fix it.
     """
 
     where: Variable | Group | None
@@ -69,13 +69,13 @@ class Hit(NamedTuple):
     fix: tuple[Edit, ...] = ()
 
     def mended(self, value: Any = None, *, safe: bool = False) -> Hit:
-        """Return it with a fix: a new value of the attribute that it is about, or `None` to delete it."""
+        """Return the hit with a fix: a new value of its attribute, or `None` to delete the attribute."""
         path = None if self.where is None else self.where.path
         return self._replace(fix=(Edit(path, self.attribute or "", value, safe=safe),))
 
 
 class NotApplicable(Exception):  # noqa: N818 - not an error: the rule says that it has nothing to look at
-    """Raised by a rule that cannot apply to this dataset, with the reason."""
+    """Raised by a rule that does not apply to this dataset, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class Finding:
     message : str
         What was found and what was expected.
     fix : tuple of Edit
-        What would fix it.
+        Changes that would fix it.
     rows : tuple of int
-        The first rows that it is about, in a table of observations.
+        The first affected rows in a table of observations.
     count : int
-        How many such rows there are, 0 where it is not about rows.
+        Number of affected rows; 0 if it is not about rows.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Finding:
     variable: str | None
     attribute: str | None
     message: str
-    #: Not compared: arrays in it cannot be.
+    #: Not compared, because it may contain arrays.
     fix: tuple[Edit, ...] = field(default=(), compare=False)
     rows: tuple[int, ...] = ()
     count: int = 0
@@ -136,7 +136,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message with the rows that it is about.
+        """The message with the affected rows.
 
         >>> Finding("OBS016", "error", "data", None, "longitude 360.0", rows=(7, 9), count=3).text
         'longitude 360.0 (3 rows: 7, 9, …)'

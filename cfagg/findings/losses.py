@@ -8,18 +8,18 @@ __all__ = ["Loss"]
 
 
 class Loss(NamedTuple):
-    """Something of a source that what is written cannot say.
+    """Something in a source that the target cannot represent.
 
     Parameters
     ----------
     variable : str
         Path of the variable.
     partition : tuple of int or None
-        Index in the partition matrix; `None` where it is about the variable.
+        Index in the partition matrix; `None` if the whole variable is affected.
     what : str
         What is lost.
     found : str
-        What the source has there.
+        The value in the source.
     why : str
         The reason.
     """

@@ -1,4 +1,4 @@
-"""Rules and where they are registered.
+"""Rules and their registration.
 
 A rule is a function that takes the `Context` of one dataset and yields a `Hit` for each breach::
 
@@ -8,9 +8,9 @@ A rule is a function that takes the `Context` of one dataset and yields a `Hit` 
             if len(set(v.dimensions)) < len(v.dimensions):
                 yield Hit(v, None, f"a dimension of {', '.join(v.dims)} occurs twice")
 
-What is known of a rule beside its function (section, first version, kind, one line) is in ``tables/rules.csv``.
+The properties of a rule other than its function (section, first version, kind, summary) are in ``tables/rules.csv``.
 
-*rule*: one requirement or recommendation of a convention, with a code, a severity and the versions in which it holds.
+*rule*: one requirement or recommendation of a convention, with a code, a severity and the versions that it applies to.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from cfagg.findings.versions import Version
 
 __all__ = ["FUNCTIONS", "Explanation", "Need", "Rule", "RuleFunction", "rule", "shared"]
 
-#: It takes a `cfagg.findings.context.Context`, which some rules ask for more than the protocol promises.
+#: It is called with a `cfagg.findings.context.Context`; some rules need more of it than the protocol defines.
 RuleFunction = Callable[[Any], Iterable[Hit]]
 
 F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
-#: What a rule looks at.  Values of variables are read only where they are asked for (``data``), and so are the files
-#: that an aggregation refers to (``references``).
+#: The data that a rule reads.  Values of variables (``data``) and the files that an aggregation refers to
+#: (``references``) are read only if a rule needs them.
 Need = Literal["metadata", "data", "references"]
 
 
@@ -51,21 +51,21 @@ class Rule:
     severity : {"error", "warning", "info"}
         error for a requirement, warning for a recommendation.
     since : Version
-        The first version of CF that has it.
+        The first version of CF that contains it.
     summary : str
-        What is checked, in one line.
+        The check in one line.
     needs : {"metadata", "data", "references"}
-        What it looks at.
+        The data that it reads.
     function : callable, optional
-        `None` where there is nothing to check: a note in the text, or a rule that another one repeats.
+        `None` if there is nothing to check: a note in the text, or a rule repeated by another one.
     until : Version, optional
-        The last version of CF that has it.
+        The last version of CF that contains it.
     back_to : Version, optional
-        The first version that it is checked for, where a newer text speaks about older versions.
+        The first version that it is checked for, if a newer text also covers older versions.
     explanation : mapping, optional
-        Of a rule of a job or a plug-in: what `cfagg.checking.explaining` describes.
+        For a rule of a job or a plug-in: the explanation described in `cfagg.checking.explaining`.
     link : str
-        Of a rule of a plug-in: address of the document that it comes from.
+        For a rule of a plug-in: the URL of the document that it comes from.
     """
 
     code: str
@@ -115,7 +115,7 @@ def _explanations(path: Path) -> Mapping[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-#: What `rule` registered: function, what it looks at, last version, first version that is checked.
+#: Rules registered by `rule`: function, data that it reads, last version, first version that is checked.
 FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None, Version | None]] = {}
 
 
@@ -130,8 +130,8 @@ def rule(
     """Register the function of a rule in ``tables/rules.csv``.
 
     If `each` is the name of an attribute, the function is called for every variable with that attribute, and may yield
-    a message alone.  If `each` is a function of the context that returns a list, it is called for every member, with
-    the members of a tuple as arguments.
+    only a message.  If `each` is a function of the context that returns a list, it is called for every member of the
+    list, with the members of a tuple as arguments.
     """
 
     def register(function: F) -> F:
@@ -165,7 +165,7 @@ def _over(function: Callable[..., Iterable[Hit]], each: Callable[[Any], Iterable
 
 
 def shared(function: Callable[..., Iterable[Hit]], *, needs: Need = "metadata", **cases: Any) -> None:
-    """Register a function for several rules, given by their codes with further arguments."""
+    """Register one function for several rules, given by their codes with further arguments."""
     for code, given in cases.items():
         arguments = given if isinstance(given, tuple) else (given,)
         rule(code, needs=needs)(_with(function, arguments))

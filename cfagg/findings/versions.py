@@ -1,4 +1,4 @@
-"""Versions of the CF conventions, and the one that a dataset claims."""
+"""Versions of the CF conventions, and the one that a dataset claims to follow."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Version(NamedTuple):
         return f"CF-{self.major}.{self.minor}" + ("-draft" if self == DRAFT else "")
 
 
-#: All that were published.
+#: All published versions.
 PUBLISHED = tuple(Version(1, minor) for minor in range(14))
 
-#: The newest that was published.
+#: The newest published version.
 LATEST = PUBLISHED[-1]
 
-#: What is being prepared.
+#: The version in preparation.
 DRAFT = Version(1, 14)
 
 _TOKEN = re.compile(r"CF-(\d{1,3})\.(\d{1,3})(-draft)?")
 
 
 def parse(text: str) -> Version | None:
-    """Return the version named by a text such as ``"CF-1.8"`` or ``"1.14-draft"``, `None` if it is unknown.
+    """Return the version named by a text such as ``"CF-1.8"`` or ``"1.14-draft"``, or `None` if it is unknown.
 
     >>> parse("1.8"), parse("CF-1.99")
     (Version(major=1, minor=8), None)
@@ -52,11 +52,11 @@ def parse(text: str) -> Version | None:
 
 
 def claimed(conventions: str) -> list[str]:
-    """Return the words of a ``Conventions`` attribute that name versions of CF, known or not.
+    """Return the known and the unknown versions of CF named in a ``Conventions`` attribute.
 
     >>> claimed("CF-1.8 ACDD-1.3"), claimed("ACDD-1.3, CF-9.9")
     (['CF-1.8'], ['CF-9.9'])
     """
-    # No list of conventions is longer; each word is reported once.
+    # No real list of conventions is longer, and each word is reported once.
     words = dict.fromkeys(conventions[: 1 << 16].replace(",", " ").split())
     return [w for w in words if re.fullmatch(r"CF-\d+\.\d+(-draft)?", w)]
