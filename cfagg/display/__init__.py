@@ -1,1 +1,1 @@
-"""Showing aggregations: text, HTML and pictures of the partition matrix."""
+"""Displaying aggregations: text, HTML and pictures of the partition matrix."""

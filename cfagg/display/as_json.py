@@ -1,7 +1,7 @@
-"""The documented JSON form of what `cfagg show` prints.
+"""The documented JSON form of the output of `cfagg show`.
 
-The members are the fields of the classes in `cfagg.display.summary`, by their names; lists that may be long are
-`Listing`: an object with ``count``, ``first`` and ``last``.  The form only grows within one ``form_version``.
+The members are the fields of the classes in `cfagg.display.summary`, with the same names; lists that may be long are
+a `Listing`, an object with ``count``, ``first`` and ``last``.  Within one ``form_version``, members are only added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cfagg.display.summary import FileSummary, ReferenceSummary
 
 __all__ = ["FORM_VERSION", "dump", "encode", "file_json", "form_json", "references_json"]
 
-#: Raised when a member is renamed, removed or changes its meaning.
+#: Incremented when a member is renamed, removed or changes its meaning.
 FORM_VERSION = 1
 
 
 def form_json(form: str, members: Mapping[str, Any]) -> str:
-    """Return the strict JSON that a command prints: its name, the version of its form, and encoded members."""
+    """Return the strict JSON that a command prints: its name, the version of the form, and encoded members."""
     return dump({"form": f"cfagg {form}", "form_version": FORM_VERSION, **encode(members)})
 
 
@@ -39,13 +39,13 @@ def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSumm
 
 
 def encode(value: Any) -> Any:
-    """Return a value of a summary or of an attribute as what strict JSON can hold."""
+    """Return a value of a summary or of an attribute in a form that strict JSON can represent."""
     if is_dataclass(value) and not isinstance(value, type):
         return _members(value)
     if isinstance(value, Mapping):
         return {str(k): encode(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        # Decimal digits of float32 as they are written, not those of its float64 neighbour.
+        # The decimal digits of the float32 itself, not those of its float64 value.
         if value.dtype.kind == "f" and value.dtype.itemsize < 8:
             return [encode(x) for x in np.asarray(value)] if value.ndim else encode(float(str(value[()])))
         return encode(value.tolist())
@@ -68,5 +68,5 @@ def _members(value: Any) -> dict[str, Any]:
 
 def dump(value: Any) -> str:
     r"""Return strict JSON in ASCII."""
-    # ASCII: no control character reaches a terminal, and lone surrogates of a file name survive.
+    # In ASCII no control character reaches a terminal, and lone surrogates of a file name survive.
     return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=True).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The dimensions that a picture of a partition matrix shows, cut into the cells that are drawn."""
+"""The dimensions shown in a picture of a partition matrix, divided into the cells that are drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cfagg.model import Grid
 
 __all__ = ["Axis", "choose"]
 
-#: Most cells drawn to the right, downwards and in depth.
+#: Maximum number of cells drawn to the right, downwards and in depth.
 _MOST = (60, 20, 8)
-#: Shortest and longest length in pixels, likewise.
+#: Minimum and maximum length in pixels, in the same order.
 _LENGTHS = ((460.0, 460.0), (110.0, 250.0), (60.0, 150.0))
-#: Lengths where there is no such dimension.
+#: Lengths if there is no such dimension.
 _ABSENT = (150.0, 70.0, 0.0)
 
 
@@ -26,8 +26,8 @@ _ABSENT = (150.0, 70.0, 0.0)
 class Axis:
     """One direction of a picture: partition numbers, positions in the array and pixels of the edges of its cells.
 
-    `number` is the dimension, `None` if there is none in this direction; `uniform` the size of all partitions but
-    perhaps the last.  `bounds`, `edges` and `pixels` have one entry more than there are cells.
+    `number` is the dimension, or `None` if there is none in this direction; `uniform` the size of all partitions except
+    perhaps the last.  `bounds`, `edges` and `pixels` have one more entry than there are cells.
     """
 
     number: int | None
@@ -65,7 +65,7 @@ class Axis:
         return self.described(True)
 
     def described(self, cut: bool) -> str:
-        """Return name and size, and with `cut` how the dimension is partitioned."""
+        """Return name and size, and with `cut` the partitioning of the dimension."""
         text = f"{self.name}: {self.size:,}"
         if cut and self.partitions > 1:
             text += f" in {self.partitions:,} partitions"
@@ -89,17 +89,17 @@ class Axis:
 def choose(dims: Sequence[str], grid: Grid) -> tuple[Axis, Axis, Axis]:
     """Return the directions to the right, downwards and in depth, by numbers of partitions.
 
-    The dimension with most partitions (the last of several) runs to the right, the next one (the first of several)
+    The dimension with the most partitions (the last of several) runs to the right, the next one (the first of several)
     downwards. Dimensions of size 1 are only drawn if there are no others.
     """
     shape, matrix = grid.shape, grid.matrix_shape
-    # A dimension of size 0 has no partition: there is nothing to draw at all.
+    # A dimension of size 0 has no partition, so there is nothing to draw.
     order = [d for d, n in enumerate(shape) if n > 1 and matrix[d] > 0] or list(range(min(1, len(shape))))
     if 0 in matrix:
         order = []
     right = [max(order, key=lambda d: (matrix[d], d))] if order else []
     others = sorted((d for d in order if d not in right), key=lambda d: (-matrix[d], d))
-    # Of the dimensions that are not cut, the last ones in their order: a map, rather than levels and rows of it.
+    # Among undivided dimensions, the last ones in order are chosen: a map, rather than levels and rows of it.
     whole = [d for d in others if matrix[d] == 1]
     cut = [d for d in others if matrix[d] > 1]
     rest = (cut + whole[-max(0, 2 - len(cut)) :])[:2] if len(cut) < 2 else cut[:2]
@@ -119,7 +119,7 @@ def _axis(dims: Sequence[str], grid: Grid, number: int | None, direction: int, b
     cells = min(count, _MOST[direction])
     bounds = np.linspace(0, count, cells + 1).round().astype(np.int64)
     shortest, longest = _LENGTHS[direction]
-    # Sizes of dimensions differ by orders of magnitude: their root tells which is longer without flattening a face.
+    # Sizes of dimensions differ by orders of magnitude; their roots show which is longer without flattening a face.
     length = float(np.clip(longest * (grid.shape[number] / base) ** 0.35, shortest, longest))
     share = np.maximum(np.diff(edges[bounds]) / max(1, edges[-1]), 0.004)
     pixels = np.concatenate([[0.0], np.cumsum(share / share.sum())]) * length

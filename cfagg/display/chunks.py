@@ -1,4 +1,4 @@
-"""Arrays in chunks, in a notebook: their facts before anything is read, and a picture of the grid."""
+"""Notebook display of chunked arrays: their properties before anything is read, and a picture of the grid."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from cfagg.model import Grid, Regular
 
 __all__ = ["array_html", "draw_chunks", "rows_html"]
 
-#: Chunks along one dimension up to which a grid is drawn: it is no use to list the edges of more.
+#: Maximum number of chunks along a dimension for which a grid is drawn; the edges of more need not be listed.
 _MOST = 2**20
-#: Of the size of a picture of a partition matrix, which has names of files in its cells.
+#: Scale relative to a picture of a partition matrix, which has file names in its cells.
 _SCALE = 0.55
 
 
@@ -123,7 +123,7 @@ def draw_chunks(dims: Sequence[str], grid: Grid) -> Drawing:
         out.patches.append(Patch(corners, shaded(DISTINCT[0], light), edge=edge))  # type: ignore[arg-type]
 
     if deep.number is not None:
-        for a, b in zip(z[-2::-1], z[:0:-1], strict=True):  # from the back, which the front hides
+        for a, b in zip(z[-2::-1], z[:0:-1], strict=True):  # from back to front; the front hides the back
             for c, d in pairwise(x):
                 add(0.35, *((u + dx * v, top + dy * v) for u, v in ((c, a), (d, a), (d, b), (c, b))))
             for c, d in pairwise(y):
@@ -155,7 +155,7 @@ def draw_chunks(dims: Sequence[str], grid: Grid) -> Drawing:
 def _label(
     out: Drawing, axes: tuple[Axis, Axis, Axis], below: tuple[float, float], middle: float, corner: tuple[float, float]
 ) -> None:
-    """Write the names and sizes of the dimensions beside the picture."""
+    """Draw the names and sizes of the dimensions beside the picture."""
     right, down, deep = axes
     if right.number is not None:
         out.texts.append(Text(*below, f"{right.name}: {right.size:,}", 11, "middle"))

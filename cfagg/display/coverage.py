@@ -1,4 +1,4 @@
-"""Pictures of the places and times of the rows of a table."""
+"""Pictures of the locations and times of the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ type Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TimeCoverage:
-    """Numbers of rows in bins of `step` seconds, which start at multiples of it (seconds since 1970)."""
+    """Numbers of rows in bins of `step` seconds, which start at multiples of the step (seconds since 1970)."""
 
     step: int
     starts: Int64
@@ -32,19 +32,19 @@ class TimeCoverage:
 
 
 _FILL, _GRID = "#1f6feb", "#d8dee4"
-#: Most cells of the map downwards and to the right.
+#: Maximum number of cells of the map downwards and to the right.
 _MOST = (90, 150)
-#: Least height and width of the map in degrees, and what is left free around the rows.
+#: Minimum height and width of the map in degrees, and the margin around the rows.
 _LEAST, _MARGIN = 8.0, 0.06
-#: Least and greatest height of the map to its width.
+#: Minimum and maximum ratio of the height of the map to its width.
 _SHAPES = (0.4, 0.62)
-#: In inches: width of the picture, and sizes of its parts but the map.
+#: In inches: width of the picture, and sizes of its parts other than the map.
 _WIDTH, _LEFT, _RIGHT, _TOP, _TIME, _GAP, _BOTTOM = 8.6, 0.85, 1.15, 0.78, 1.7, 0.6, 0.45
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The part of the Earth that is drawn: rows in cells of `size` degrees, from the south-west."""
+    """The part of the Earth that is drawn, with rows in cells of `size` degrees, from the south-west."""
 
     counts: Int64
     south: float
@@ -69,7 +69,7 @@ class Frame:
 
 def frame(counts: Int64, *, most: tuple[int, int] = _MOST) -> Frame:
     """Return the part of a map of the Earth that has rows, in cells large enough to be seen."""
-    # All around the Earth from 180°W, unless a quarter of the longitudes or more is without rows in one piece.
+    # The whole Earth from 180°W, unless a contiguous quarter of the longitudes or more is without rows.
     cell = 180 / counts.shape[0]
     height, columns = counts.shape
     rows = np.flatnonzero(counts.any(axis=1))
@@ -87,7 +87,7 @@ def frame(counts: Int64, *, most: tuple[int, int] = _MOST) -> Frame:
         first, width = columns // 2, columns
     part = np.take(counts, np.arange(first, first + width) % columns, axis=1)[low:high]
     factor = max(1, math.ceil(part.shape[0] / most[0]), math.ceil(part.shape[1] / most[1]))
-    # Cells of 0.75° would read badly.
+    # Cells of 0.75° would be awkward to read.
     factor = next(f for f in (1, 2, 4, 8, 12, 16, 20, 40, 80, 120, 240, 10**6) if f >= factor)
     padded = np.pad(part, [(0, -n % factor) for n in part.shape])
     m, n = (k // factor for k in padded.shape)
@@ -102,7 +102,7 @@ def _squeeze(south: float, north: float, width: float) -> float:
 
 
 def _shaped(low: int, high: int, first: int, width: int, height: int, cell: float) -> tuple[int, int, int, int]:
-    """Return ranges of cells that make a map neither too tall nor too flat."""
+    """Return ranges of cells for a map that is neither too tall nor too flat."""
     squeeze = _squeeze(low * cell - 90, high * cell - 90, 0)
     shape = (high - low) / (width * squeeze)
     if shape > _SHAPES[1]:
@@ -132,7 +132,7 @@ def span_text(seconds: int) -> str:
 def save(
     time: TimeCoverage, counts: Int64, path: str | Path, *, title: str, subtitle: str = "", share: float = 1.0
 ) -> None:
-    """Draw how many rows there are when and where; `share` of all rows were counted for the map."""
+    """Draw the numbers of rows in time and space; `share` of all rows were counted for the map."""
     picture.kind(path)
     part = frame(counts)
     wide = _WIDTH - _LEFT - _RIGHT
@@ -156,7 +156,7 @@ def save(
 
 
 def _bars(axes: Axes, time: TimeCoverage) -> None:
-    """Draw rows over time."""
+    """Draw the number of rows over time."""
     soften(axes)
     axes.spines[["top", "right"]].set_visible(False)
     if not len(time.counts):
@@ -171,7 +171,7 @@ def _bars(axes: Axes, time: TimeCoverage) -> None:
     axes.set_ylim(0, float(time.counts.max()) * 1.05 or 1)
     date_axis.label(axes, "x", dates)
     if not len(axes.get_xticks()):
-        # So short a time has no round number within.
+        # So short a period contains no round number.
         axes.set_xticks(places[[0, -1]], [str(d).replace("T", " ") for d in dates[[0, -1]]])
     axes.set_ylabel(f"rows per {span_text(time.step)}", color=INK, size=9)
     _thousands(axes.yaxis)
@@ -180,7 +180,7 @@ def _bars(axes: Axes, time: TimeCoverage) -> None:
 
 
 def _map(axes: Axes, part: Frame) -> Any:
-    """Draw rows over the Earth, and return what has the colours."""
+    """Draw the number of rows over the Earth, and return the coloured object."""
     from matplotlib.colors import LogNorm, Normalize
 
     axes.set_xlim(part.west, part.east)
@@ -189,7 +189,7 @@ def _map(axes: Axes, part: Frame) -> Any:
     if part.counts.any():
         most = int(part.counts.max())
         shown = np.ma.masked_equal(part.counts, 0)
-        # Counts of very different sizes are told apart by their powers.
+        # Counts of very different magnitudes are distinguished on a logarithmic scale.
         wide = most > 50 * int(np.ma.median(shown))
         norm = LogNorm(int(shown.min()), most) if wide else Normalize(0, most)
         x = part.west + part.size * np.arange(part.counts.shape[1] + 1)

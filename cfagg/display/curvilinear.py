@@ -19,7 +19,7 @@ type Floats = npt.NDArray[np.float64]
 #: Latitudes and longitudes along the same two dimensions.
 type Grid = tuple[DataArray, DataArray]
 
-#: Degrees without any cell beyond which a map is not taken to go round the Earth.
+#: Width of the largest gap without cells, in degrees, above which a map does not cover all longitudes.
 _GAP = 15.0
 
 
@@ -27,7 +27,7 @@ _GAP = 15.0
 class Places:
     """The corners of cells of an array of shape (n, m) in degrees, with longitudes in one turn from `west` on.
 
-    `wraps` are cells across the edge of the map, with corners on both sides; `known` are cells with known corners.
+    `wraps` are cells across the edge of the map, with corners on both sides; `known` are cells whose corners are known.
     """
 
     latitudes: Floats
@@ -49,7 +49,7 @@ class Places:
 
 
 def places(array: DataArray, grid: Grid | None) -> Places | None:
-    """Return the places of the cells of a two-dimensional array, `None` if hardly any is known."""
+    """Return the positions of the cells of a two-dimensional array, or `None` if hardly any is known."""
     if grid is None or set(grid[0].dims) != set(array.dims) or min(array.shape) < 2:
         return None
     lat, lon = (np.asarray(c.transpose(*array.dims).values, "f8") for c in grid)
@@ -63,7 +63,7 @@ def places(array: DataArray, grid: Grid | None) -> Places | None:
     longitudes = np.degrees(np.arctan2(corners[..., 1], corners[..., 0]))
     west, east = _window(longitudes[known], negative=bool(np.nanmin(lon) < 0))
     longitudes = west + np.mod(longitudes - west, 360)
-    # Cells take a place only where all of their corners have one.
+    # A cell has a position only if all of its corners have one.
     whole = known[:-1, :-1] & known[:-1, 1:] & known[1:, :-1] & known[1:, 1:]
     latitudes = np.where(known, latitudes, np.nanmean(latitudes[known]))
     longitudes = np.where(known, longitudes, west)
@@ -72,7 +72,7 @@ def places(array: DataArray, grid: Grid | None) -> Places | None:
 
 
 def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any:
-    """Draw cells at their places; return the object for a colour bar."""
+    """Draw cells at their positions; return the object for a colour bar."""
     from matplotlib.collections import PolyCollection
 
     shown = np.ma.masked_where(~found.known | found.wraps, values)
@@ -81,7 +81,7 @@ def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any
     if over.any():
         x, y = _quads(found.longitudes)[over], _quads(found.latitudes)[over]
         x = np.where(x < found.west + 180, x + 360, x)
-        # On both edges of the map, which cuts off what lies beyond.
+        # Drawn at both edges of the map, which clips the parts beyond.
         for shift in (0, -360):
             cells = PolyCollection(list(np.stack([x + shift, y], axis=-1)), rasterized=True)
             cells.set(array=np.asarray(values[over]), cmap=colours["cmap"], clim=(colours["vmin"], colours["vmax"]))

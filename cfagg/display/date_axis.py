@@ -54,7 +54,7 @@ def _ticks(low: float, high: float, calendar: str, epoch: str) -> tuple[list[flo
         step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 8), 15)
         places = [float(d) for d in range(math.ceil(low), math.floor(high) + 1)]
         dates = [cftime.num2date(p, epoch, calendar=calendar) for p in places]
-        # Counted from the first of each month, and none shortly before the next.
+        # Counted from the first of each month, without one shortly before the next month.
         chosen = [(d.day - 1) % step == 0 and (step == 1 or d.day <= 31 - step) for d in dates]
         places = [p for p, c in zip(places, chosen, strict=True) if c]
         texts = [f"{d.year:04d}-{d.month:02d}-{d.day:02d}" for d, c in zip(dates, chosen, strict=True) if c]
@@ -63,7 +63,7 @@ def _ticks(low: float, high: float, calendar: str, epoch: str) -> tuple[list[flo
         places = [k * hours / 24 for k in range(math.ceil(low * 24 / hours), math.floor(high * 24 / hours) + 1)]
         dates = [_to_minute(cftime.num2date(p, epoch, calendar=calendar)) for p in places]
         texts = [f"{d.year:04d}-{d.month:02d}-{d.day:02d} {d.hour:02d}:{d.minute:02d}" for d in dates]
-        # Such long texts would reach beyond the picture at its edge.
+        # Such long texts would extend beyond the edge of the picture.
         margin = 0.04 * (high - low)
         low, high = low + margin, high - margin
     inside = [(p, t) for p, t in zip(places, texts, strict=True) if low <= p <= high]
@@ -71,7 +71,7 @@ def _ticks(low: float, high: float, calendar: str, epoch: str) -> tuple[list[flo
 
 
 def _to_minute(date: Any) -> Any:
-    """Return a date of whole minutes; fractions of days are not exact."""
+    """Return a date rounded to whole minutes, because fractions of days are not exact."""
     from datetime import timedelta
 
     rounded = date + timedelta(seconds=30)

@@ -1,4 +1,4 @@
-"""Pictures as plain data: polygons, lines and texts in pixels, y downwards; SVG and matplotlib draw the same ones."""
+"""Pictures as plain data: polygons, lines and texts in pixels, y downwards, drawn identically by SVG and matplotlib."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = [
 
 type Point = tuple[float, float]
 
-#: Colours that stay apart for the colour-blind, after Paul Tol's qualitative scheme "muted" and one blue of
+#: Colours that the colour-blind can distinguish, after Paul Tol's qualitative scheme "muted" and one blue of
 #: "medium-contrast" (https://sronpersonalpages.nl/~pault/), in an order that puts contrasts side by side.
 DISTINCT = (
     "#88ccee", "#ddcc77", "#cc6677", "#44aa99", "#aa4499", "#999933", "#6699cc", "#117733", "#882255", "#332288",
 )  # fmt: skip
 
-#: Points of matplotlib's viridis: lightness rises evenly, also for the colour-blind.
+#: Points of matplotlib's viridis, whose lightness increases evenly, also for the colour-blind.
 _GRADIENT = ("#443a83", "#31688e", "#21908c", "#35b779", "#8fd744", "#fde725")
 
 
@@ -73,7 +73,7 @@ class Drawing:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` colours, also for the colour-blind: distinct ones if there are enough, else a gradient."""
+    """Return `count` colours for the colour-blind too: distinct ones if there are enough, or else a gradient."""
     if count <= len(DISTINCT):
         return list(DISTINCT[:count])
     stops = [_rgb(c) for c in _GRADIENT]
@@ -97,19 +97,19 @@ def is_dark(colour: str) -> bool:
     >>> is_dark("#332288"), is_dark("#fde725")
     (True, False)
     """
-    # Relative luminance of the Web Content Accessibility Guidelines; at 0.18 white and black contrast alike.
+    # Relative luminance of the Web Content Accessibility Guidelines; at 0.18 white and black have equal contrast.
     linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in _rgb(colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.18
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the approximate width of a text in a sans-serif face, rather too large than too small."""
+    """Return the approximate width of a text in a sans-serif typeface, more likely too large than too small."""
     ems = sum(1.05 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text)
     return round(ems * size, 6)
 
 
 def fitted(text: str, size: float, room: float, *, least: int = 6) -> str:
-    """Return a text that fits, without its middle if necessary; empty if fewer than `least` characters would remain."""
+    """Return a text that fits, with its middle omitted if necessary; empty if fewer than `least` characters remain."""
     if text_width(text, size) <= room:
         return text
     keep = len(text)

@@ -1,4 +1,4 @@
-"""An object in a notebook: a headline, a table of facts, and lists to unfold; everything is escaped."""
+"""Notebook display of an object: a headline, a table of facts, and lists to expand; everything is escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cfagg.display.html import cell_html, page
 
 __all__ = ["facts_html"]
 
-#: Lines of a list in a page.
+#: Maximum number of lines of a list in a page.
 _MOST = 200
 
 
@@ -21,7 +21,7 @@ def facts_html(
 ) -> str:
     """Return a headline, facts, a picture and lists as HTML.
 
-    Facts without a value and empty lists are left out, and long lists are cut; the picture is taken as it is.
+    Facts without a value and empty lists are omitted, and long lists are cut; the picture is inserted unchanged.
     """
     rows = "".join(
         f"<tr>{cell_html(name, 'th')}{cell_html(str(value))}</tr>"

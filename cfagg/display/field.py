@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PANELS", "label", "save"]
 
-#: Most maps or sections in one picture.
+#: Maximum number of maps or sections in one picture.
 PANELS = 12
 
 _LINE, _GRID = "#1f6feb", "#d8dee4"
@@ -37,11 +37,11 @@ def save(
     title: str = "",
     subtitle: str = "",
 ) -> None:
-    """Draw an array with one, two or three dimensions into a file whose name tells the kind: .png, .svg or .pdf.
+    """Draw an array with one to three dimensions into a file whose suffix selects the format: .png, .svg or .pdf.
 
-    A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
-    of one dimension or two (`grid`, no coastlines); a section over two other dimensions; a panel per month, season or
-    other value of a third one. What cannot be drawn raises `UnsupportedError`.
+    The picture is a line along time, months, seasons or another dimension; a profile along height; a map over 1-D or
+    2-D latitude and longitude (`grid`, no coastlines); or a section over two other dimensions. There is a panel for each
+    month, season or other value of a third dimension. Arrays that cannot be drawn raise `UnsupportedError`.
     """
     picture.kind(path)
     _check(array, kinds, grid)
@@ -88,7 +88,7 @@ def _check(array: DataArray, kinds: Mapping[Hashable, str], grid: Grid | None) -
 
 
 def _in_order(array: DataArray, kinds: Mapping[Hashable, str]) -> DataArray:
-    """Return an array with seasons in the order of the year; grouping sorts their names."""
+    """Return an array with seasons in the order of the year; grouping sorts them by name."""
     for dim in array.dims:
         if kinds[dim] == "season":
             names = [str(v) for v in array.coords[dim].values]
@@ -97,11 +97,11 @@ def _in_order(array: DataArray, kinds: Mapping[Hashable, str]) -> DataArray:
 
 
 def _line(axes: Axes, array: DataArray, kind: str) -> None:
-    """Draw values along their one dimension; a profile stands upright."""
+    """Draw values along their one dimension; a profile is upright."""
     dim, upright = array.dims[0], kind == "vertical"
     where, values = positions(array, dim, kind), np.asarray(array.values, "f8")
     finite = np.isfinite(values)
-    # Few points are seen as points, and so are those with no neighbour to draw a line to.
+    # A few points are marked, and so are those without a neighbour to draw a line to.
     few = len(values) <= 60
     points = finite if few else finite & ~np.append(finite[1:], False) & ~np.append(False, finite[:-1])
     x, y = (values, where) if upright else (where, values)

@@ -39,22 +39,22 @@ def label(array: DataArray, *, units: bool = True) -> str:
     return f"{name} ({unit})".strip() if units and unit not in ("", "1") else name
 
 
-#: Distances of ticks in whole degrees.
+#: Spacings of ticks in whole degrees.
 _DEGREES = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)
 
 
 def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64]:
     """Return the positions of the values of a dimension along an axis, increasing or decreasing throughout.
 
-    These are the coordinate, or indices if there is none, or if its values are neither numbers nor dates, or not
-    monotonic.
+    These are the coordinate values, or indices if there is no coordinate, or if its values are neither numbers nor
+    dates, or not monotonic.
     """
     found = _numbers(array, dim, kind)
     return np.arange(array.sizes[dim], dtype="f8") if found is None else found
 
 
 def _numbers(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64] | None:
-    """Return the coordinate as numbers that increase or decrease throughout, `None` otherwise."""
+    """Return the coordinate as numbers that increase or decrease throughout, or `None` if that is impossible."""
     if dim not in array.coords or array.coords[dim].ndim != 1 or kind == "season":
         return None
     values = array.coords[dim].values
@@ -66,7 +66,7 @@ def _numbers(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float
     if _ordered(values):
         return values
     if kind == "longitude":
-        # From 179° to -180° a longitude goes on, less than a turn in all.
+        # A longitude continues from 179° to -180°, if it covers less than a full turn.
         values = np.unwrap(values, period=360)
         return values if _ordered(values) and np.ptp(values) < 360 else None
     return None
@@ -89,7 +89,7 @@ def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) 
 
 
 def is_pressure(array: DataArray, dim: Hashable) -> bool:
-    """Return whether a coordinate is a positive pressure over a factor of more than 20, for a logarithmic scale."""
+    """Return whether a coordinate is a positive pressure spanning a factor over 20, for a logarithmic scale."""
     values = _numbers(array, dim, "vertical")
     return _falls(array, dim) and values is not None and bool(values.min() > 0 and values.max() > 20 * values.min())
 
@@ -104,7 +104,7 @@ def _falls(array: DataArray, dim: Hashable) -> bool:
 
 
 def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
-    """Let pressure and depth increase downwards, on a logarithmic scale if `is_pressure`."""
+    """Make pressure and depth increase downwards, on a logarithmic scale if `is_pressure`."""
     attributes = array.coords[dim].attrs if dim in array.coords else {}
     if is_pressure(array, dim):
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -119,7 +119,7 @@ def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
 
 
 def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable, kind: str, *, wide: bool) -> None:
-    """Put ticks and a label on the axis of a dimension; `wide` axes have room for months by three letters."""
+    """Draw ticks and a label on the axis of a dimension; `wide` axes have room for three-letter months."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     coordinate = array.coords[dim] if dim in array.coords and array.coords[dim].ndim == 1 else None
     text = str(dim) if coordinate is None else label(coordinate)
@@ -140,7 +140,7 @@ def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable,
 
 
 def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str:
-    """Put numbers of values on an axis, or short names where the coordinate has them; return the axis's label."""
+    """Draw numbers of values on an axis, or short names if the coordinate has them; return the axis's label."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=8, integer=True))
@@ -166,11 +166,11 @@ def degrees(value: float, kind: str) -> str:
 
 
 def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
-    """Write whole degrees on an axis whose limits are set; parts of degrees where it spans less than two."""
+    """Label whole degrees on an axis whose limits are set, or fractions if it spans less than two degrees."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
     low, high = sorted(axis.get_view_interval())
-    # The last text of one narrow panel and the first of the next would touch.
+    # The last label of a narrow panel and the first of the next would touch.
     pruned = narrow and kind == "longitude"
     most = 5 if pruned else 7
     step = next((s for s in _DEGREES if (high - low) / s <= most), 90)
@@ -183,7 +183,7 @@ def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
 
 
 def heading(figure: Figure, title: str, subtitle: str, left: float = 0.75) -> None:
-    """Write title and subtitle at the top of a figure, from so many inches on."""
+    """Draw title and subtitle at the top of a figure, starting `left` inches from its left edge."""
     width, height = figure.get_size_inches()
     left, top = left / width, 1 - (0.14 if subtitle else 0.3) / height
     figure.text(left, top, title, size=12, weight="bold", color=INK, va="top", ha="left", parse_math=False)
@@ -203,7 +203,7 @@ def colour_bar(figure: Figure, mesh: Any, box: tuple[float, float, float, float]
 
 
 def say_none(axes: Axes, text: str) -> None:
-    """Say in the middle of axes that there is nothing to draw."""
+    """Write in the middle of axes that there is nothing to draw."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED)
 
 

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "panel_dim", "panels", "room"]
 
-#: What is drawn where there is no value.
+#: Colour of missing values.
 _HOLE = "#e6e8eb"
-#: Inches around panels, and between them across and upwards.
+#: Inches around panels, and between them horizontally and vertically.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.75, 1.25, 0.75, 0.55
 _GAP = (0.2, 0.4)
-#: Which of two dimensions stands upright: the one that comes first here; of others the first.
+#: Which of two dimensions is vertical: the one that comes first here, or else the first.
 _RANK = {"vertical": 0, "latitude": 1, "other": 2, "time": 3, "month": 4, "season": 4, "longitude": 5}
 
 
 def panel_dim(array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None) -> Hashable:
-    """Return the dimension of three that makes the panels: months or seasons, else the shortest not of a map."""
+    """Return the dimension for the panels: months or seasons, else the shortest one that is not part of a map."""
     on_map = {d for d in array.dims if kinds[d] in ("latitude", "longitude")}.union(grid[0].dims if grid else ())
     rest = [d for d in array.dims if d not in on_map] or list(array.dims)
     return min(rest, key=lambda d: (kinds[d] not in ("month", "season"), array.sizes[d]))
@@ -50,13 +50,13 @@ def panel_dim(array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear
 def panels(
     array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
 ) -> list[tuple[str, DataArray]]:
-    """Return the title of each panel, and its two-dimensional array, the upright dimension first."""
+    """Return the title of each panel, and its two-dimensional array with the vertical dimension first."""
     parts = [("", array)]
     if array.ndim == 3:
         along = panel_dim(array, kinds, grid)
         parts = [(_value(array, along, kinds[along], i), array.isel({along: i})) for i in range(array.sizes[along])]
     first, second = parts[0][1].dims
-    # Time and longitude stand along the foot; where there are both, or neither, height and latitude decide.
+    # Time and longitude are horizontal; if there are both, or neither, height and latitude decide.
     swap = _RANK[kinds[first]] > _RANK[kinds[second]]
     return [(text, part.transpose(second, first) if swap else part) for text, part in parts]
 
@@ -80,7 +80,7 @@ def _value(array: DataArray, dim: Hashable, kind: str, index: int) -> str:
 def room(
     array: DataArray, count: int, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
 ) -> tuple[float, float]:
-    """Return width and height, in inches, of a picture of panels, given an array with the upright dimension first."""
+    """Return width and height in inches of a picture of panels, given an array with its vertical dimension first."""
     columns, rows = _arrangement(count)
     ratio = 0.55
     found = curvilinear.places(array, grid)
@@ -89,7 +89,7 @@ def room(
     elif _is_map(array, kinds):
         both = (edges(positions(array, d, kinds[d]), kinds[d]) for d in array.dims)
         tall, wide = (abs(e[-1] - e[0]) for e in both)
-        # Degrees are as long upwards as across, unless that would make a ribbon or a tower.
+        # Degrees have the same length in both directions, unless that would make the picture extremely wide or tall.
         ratio = min(max(tall / wide if wide else 1.0, 0.3), 1.4)
     panel = min(6.6, 5.2 / ratio) if columns == 1 else min(10.4 / columns, 9.0 / rows / ratio)
     width = max(5.2, columns * panel + _LEFT + _RIGHT)
@@ -153,7 +153,7 @@ def _colours(values: npt.NDArray[np.float64]) -> dict[str, Any]:
         high = max(-low, high)
         return {"cmap": mpl.colormaps["RdBu_r"], "vmin": -high, "vmax": high}
     if low == high:
-        # One value in the middle of a scale of its own size.
+        # A single value is put in the middle of a scale of its own magnitude.
         low, high = low - (abs(low) * 1e-3 or 1.0), high + (abs(high) * 1e-3 or 1.0)
     return {"cmap": mpl.colormaps["viridis"], "vmin": low, "vmax": high}
 
@@ -167,7 +167,7 @@ def _section(
     *,
     narrow: bool,
 ) -> Any:
-    """Draw one two-dimensional array, the first dimension upright."""
+    """Draw one two-dimensional array, with the first dimension vertical."""
     up, across = array.dims
     up_kind, across_kind = kinds[up], kinds[across]
     values = np.ma.masked_invalid(np.asarray(array.values, "f8"))
@@ -182,7 +182,7 @@ def _section(
     x = edges(positions(array, across, across_kind), across_kind)
     y = edges(positions(array, up, up_kind), up_kind, ratios=up_kind == "vertical" and is_pressure(array, up))
     axes.set_facecolor(_HOLE)
-    # Dots also in drawings of lines: a million cells as shapes would fill files and hang viewers.
+    # Rasterized even in vector graphics: a million cells as shapes would fill files and hang viewers.
     mesh = axes.pcolormesh(x, y, values, rasterized=True, **colours)
     axes.set_xlim(x.min(), x.max())
     axes.set_ylim(y.min(), y.max())

@@ -1,4 +1,4 @@
-"""Summaries and pictures as HTML for notebooks: no script, nothing loaded, every name escaped, light and dark."""
+"""Summaries and pictures as HTML for notebooks: no scripts or external files, all names escaped, light and dark."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cfagg.model import Aggregation
 
 __all__ = ["cell_html", "file_html", "page", "variable_html"]
 
-#: Pictures drawn in one page; further aggregations are shown as tables only.
+#: Maximum number of pictures in one page; further aggregations are shown as tables only.
 _PICTURES = 6
 
-#: Texts of up to so many characters stand on one line of their cell, however narrow the window is.
+#: Texts of up to this many characters are never wrapped in their cell, however narrow the window is.
 _WHOLE = 28
 
-# Notebooks that set a theme do so by variables or a class; a plain page follows the system.
+# Notebooks with themes set variables or a class; a plain page follows the system.
 _STYLE = """\
 .cfagg{--cfagg-ink:var(--jp-content-font-color0,#1f2328);--cfagg-muted:var(--jp-content-font-color2,#656d76);
 --cfagg-paper:var(--jp-layout-color0,#fff);--cfagg-rule:var(--jp-border-color2,#d0d7de);
@@ -141,7 +141,7 @@ def _fold(title: str, body: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[Any] | None = None) -> str:
-    """Return a table; `listing` says how many rows are omitted, and after which."""
+    """Return a table; `listing` gives the number and position of the omitted rows."""
     head = "<tr>" + "".join(cell_html(h, "th") for h in heads) + "</tr>" if any(heads) else ""
     lines = ["<tr>" + "".join(map(cell_html, row)) + "</tr>" for row in rows]
     if listing is not None and listing.omitted:

@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class AxisFacts:
-    """An axis of an array: `parts` is the number of members along it, `how` describes their arrangement."""
+    """An axis of an array: `parts` is the number of members along it, and `how` describes their arrangement."""
 
     name: str
     size: int
@@ -39,7 +39,7 @@ class AxisFacts:
     last: str
     units: str
     how: str = ""
-    #: Where it is covered, in the order of the axis; empty of what is no number.
+    #: The covered runs, in the order of the axis; empty for axes that are not numbers.
     runs: Listing[Run] = field(default_factory=lambda: Listing(0, ()))
 
 
@@ -116,7 +116,7 @@ class JoinedFacts:
 
 
 def joined_lines(facts: JoinedFacts) -> Iterator[str]:
-    """Yield lines, safe for a terminal, with the result of an aggregation, beginning with what was not joined."""
+    """Yield lines, safe for a terminal, with the result of an aggregation, starting with what was not joined."""
     yield (
         f"{count_text(facts.files, 'file')}, {count_text(facts.variables, 'variable')} in them: "
         f"{count_text(facts.groups.count, 'array')}"
@@ -184,5 +184,5 @@ def axis_text(axis: AxisFacts) -> str:
 
 
 def beyond(problem: str, file: str) -> str:
-    """Return a problem of a file without the name of the file at its beginning."""
+    """Return a problem of a file without the file's name at its beginning."""
     return problem.removeprefix(file).lstrip(": ") or problem

@@ -1,7 +1,7 @@
-"""The result of aggregating many files as a page: bars of the coverage of each array, and why others are apart.
+"""The result of aggregating many files as a page: bars for the coverage of each array, and why others are apart.
 
-Nothing is loaded and no script runs; every name is escaped; the page follows the light or dark theme, and narrow
-windows.
+There are no external files and no scripts; every name is escaped; the page adapts to the light or dark theme, and to
+narrow windows.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cfagg.display.summary import Listing
 
 __all__ = ["joined_html", "joined_page"]
 
-#: Width and height of a bar in its own units, and the least width of what is covered.
+#: Width and height of a bar in its own units, and the minimum width of a covered part.
 _WIDE, _HIGH, _LEAST = 1000, 14, 3
 
-#: Reasons for which it is worth seeing where arrays overlap.
+#: Reasons for which overlaps of arrays are shown.
 _OVERLAPS = ("overlap", "cells overlap", "equal")
 
-#: The name of a file, and where the directory of all is named.
+#: The name of a file, and the place where the common directory is named.
 _FILE, _FOLDER = re.compile('<div class="file">([^<]*)</div>'), "<!--folder-->"
 
 _STYLE = """\
@@ -68,7 +68,7 @@ color:var(--cfagg-muted);font-variant-numeric:tabular-nums}
 
 
 def joined_page(facts: JoinedFacts) -> str:
-    """Return a page that needs no other file."""
+    """Return a self-contained page."""
     body = joined_html(facts)
     styles = [part.partition("</style>")[0] for part in body.split("<style>")[1:]]
     hashes = " ".join(f"'sha256-{b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in styles)
@@ -83,7 +83,7 @@ def joined_page(facts: JoinedFacts) -> str:
 
 
 def joined_html(facts: JoinedFacts) -> str:
-    """Return one element, for notebooks too."""
+    """Return one element, also for notebooks."""
     return page(f'<style>{_STYLE}</style><div class="cfagg-joined">{_shortened("".join(_parts(facts)))}</div>')
 
 
@@ -148,7 +148,7 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
     units = sorted({g.units for g in groups if g.units})
     said = f'<span class="quiet">[{_safe(", ".join(units))}]</span>' if units else ""
     axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_told(name, groups)]
-    # Coordinates of one name in other units, such as metres and a number of the level, have no scale in common.
+    # Coordinates of one name in different units, such as metres and level numbers, have no common scale.
     scales = dict.fromkeys((a.name, a.units) for g in groups for a in g.axes if a.name in axes)
     bars = "".join(_bars(*scale, groups, overlapping=overlapping) for scale in scales)
     rows = [
@@ -187,7 +187,7 @@ def _is_told(name: str, groups: Sequence[GroupFacts]) -> bool:
 
 
 def _bars(name: str, units: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
-    """Return a bar for each array with its coverage of an axis in some units, all to one scale."""
+    """Return a bar for each array with its coverage of an axis in given units, all to the same scale."""
     axes = [(g, a) for g in groups if (a := _axis(g, name)) is not None and a.units == units]
     runs = [r for _, a in axes for r in _all(a.runs)]
     if not runs:

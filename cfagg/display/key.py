@@ -17,7 +17,7 @@ from cfagg.model import Aggregation
 
 __all__ = ["Key", "key_of"]
 
-#: Colours in a gradient; more could not be told apart.
+#: Number of colours in a gradient; more could not be distinguished.
 _STEPS = 256
 
 
@@ -43,7 +43,7 @@ class Key:
 
     @property
     def gradient(self) -> bool:
-        """Whether there are too many for a colour of their own."""
+        """Whether there are too many for distinct colours."""
         return self.count > len(DISTINCT)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""The picture of a partition matrix: up to three dimensions, cells by size, colours by file.
+"""The picture of a partition matrix: up to three dimensions, with cells scaled by size and coloured by file.
 
-One and two dimensions are drawn flat, three as a box seen from the front, above and the right.  The dimension with most
-partitions runs to the right.  Many partitions are drawn in bins, so that a picture stays small whatever the matrix.
+One and two dimensions are drawn flat, three as a box seen from the front, above and the right.  The dimension with the
+most partitions runs to the right.  Many partitions are drawn in bins, so that a picture stays small for any matrix.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cfagg.model import Aggregation
 
 __all__ = ["draw"]
 
-#: Most layers of a box that are also drawn one by one.
+#: Maximum number of layers of a box that are also drawn one by one.
 _LAYERS = 4
 
 
@@ -75,9 +75,9 @@ class _Scene:
 
 
 def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
-    """Draw the partition matrix of an aggregation by at most some 2,500 polygons.
+    """Draw the partition matrix of an aggregation with at most some 2,500 polygons.
 
-    Of more than three dimensions those with most partitions are drawn, at the first index of the others.
+    Of more than three dimensions those with the most partitions are drawn, at the first index of the others.
     """
     right, down, deep = choose(aggregation.dims, aggregation.grid)
     slant = (0.8 * deep.length, -0.6 * deep.length)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "PER_INCH", "check_library", "figure", "kind"]
 
-#: Kinds of picture, by the end of the file's name.
+#: Kinds of picture, by the suffix of the file.
 FORMATS = ("png", "svg", "pdf")
 
-#: Pixels of a drawing in an inch; pictures of dots have twice as many.
+#: Pixels of a drawing per inch; raster images have twice as many.
 PER_INCH = 96
 
 
 def kind(path: str | Path) -> str:
-    """Return the kind of picture for the name of a file; raise `UnsupportedError` for other endings."""
+    """Return the kind of picture for the suffix of a file; raise `UnsupportedError` for other suffixes."""
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
         endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
@@ -33,7 +33,7 @@ def kind(path: str | Path) -> str:
 
 
 def check_library() -> None:
-    """Raise `MissingExtraError` if matplotlib is not installed, without loading it."""
+    """Raise `MissingExtraError` if matplotlib is not installed, without importing it."""
     require("pictures", "matplotlib")
 
 
@@ -46,12 +46,12 @@ def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Own settings, so that a user's style file or a notebook's state does not change the picture.
+    # Fixed settings, so that a user's style file or a notebook's state does not change the picture.
     with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": "cfagg", "backend": mpl.rcParams["backend"]}):
         drawn = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(drawn)
         yield drawn
         with warnings.catch_warnings():
-            # A character that the font lacks shows as a box in the picture, which says it better than a line for each.
+            # A character that the font lacks shows as a box in the picture; a warning for each one is unnecessary.
             warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
             drawn.savefig(str(path), format=form, dpi=2 * PER_INCH)

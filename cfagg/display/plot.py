@@ -1,4 +1,4 @@
-"""Pictures of partition matrices in files, through matplotlib."""
+"""Pictures of partition matrices in files, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "PANELS", "save"]
 
-#: Most aggregations in one picture.
+#: Maximum number of aggregations in one picture.
 PANELS = 6
 
 _INK = {"ink": "#1f2328", "muted": "#656d76", "dark": "#1f2328", "light": "#ffffff"}
-#: Points in a pixel.
+#: Points per pixel.
 _POINTS = 72 / PER_INCH
 
 
@@ -70,9 +70,9 @@ def _write(axes: Axes, text: Text) -> None:
         color=_INK[text.tone],
         fontweight="bold" if text.bold else "normal",
         ha={"start": "left", "middle": "center", "end": "right"}[text.anchor],
-        # Upward texts are centred on their point, as there is no base line to the side.
+        # Vertical texts are centred on their point, because there is no base line to the side.
         va="center" if text.upward else "baseline",
         rotation=90 if text.upward else 0,
-        # Dollar signs of a name are not mathematics.
+        # Dollar signs in names do not mark mathematics.
         parse_math=False,
     )

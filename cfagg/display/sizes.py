@@ -1,4 +1,4 @@
-"""Sizes in bytes, and counts with their nouns, for people."""
+"""Sizes in bytes, and counts with their nouns, in readable form."""
 
 from __future__ import annotations
 

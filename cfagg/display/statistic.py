@@ -1,4 +1,4 @@
-"""A statistic of an array as text for people, and as JSON for machines."""
+"""A statistic of an array as readable text and as JSON."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Query:
 
 
 def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selection:
-    """Return the selection of positions along one dimension; values are not read."""
+    """Return the selection of positions along one dimension, without reading values."""
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
     if dim not in array.coords or array.coords[dim].ndim != 1:
         return Selection(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
@@ -88,7 +88,7 @@ def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selecti
 
 
 def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> list[str]:
-    """Return a result in printable lines; of one with one dimension at most `rows` values are listed."""
+    """Return a result in printable lines; of a one-dimensional one, at most `rows` values are listed."""
     units = str(result.attrs.get("units", ""))
     name = label(result, units=False)
     head = f"{asked.variable}: {name}, {asked.title}" if name != asked.variable else f"{asked.variable}: {asked.title}"
@@ -158,7 +158,7 @@ def _asked_json(asked: Query) -> dict[str, Any]:
 
 
 def _summary(result: DataArray, units: str) -> list[tuple[str, str]]:
-    """Return the places of the smallest and largest values, and the number of missing ones."""
+    """Return the locations of the smallest and largest values, and the number of missing ones."""
     values = np.asarray(result.values, "f8")
     missing = int(np.isnan(values).sum())
     found = []
@@ -179,7 +179,7 @@ def _where(result: DataArray, dim: Hashable, index: int) -> str:
 
 
 def _table(result: DataArray, units: str, rows: int | None) -> Sequence[str]:
-    """Return the values along one dimension, the first and last of many."""
+    """Return the values along one dimension, or the first and last of many."""
     dim, size = result.dims[0], result.size
     named = dim in result.coords and result.coords[dim].ndim == 1
     labels = result.coords[dim].values if named else np.arange(size)
@@ -189,14 +189,14 @@ def _table(result: DataArray, units: str, rows: int | None) -> Sequence[str]:
 
 
 def _number(value: Any) -> str:
-    """Return a number in seven digits, an integer in all digits."""
+    """Return a number with seven digits, or an integer with all digits."""
     if isinstance(value, int | np.integer):
         return str(int(value))
     return "missing" if np.isnan(value) else f"{value:.7g}"
 
 
 def _plain(value: Any) -> Any:
-    """Return labels as strict JSON can hold them, dates as text."""
+    """Return labels in a form that strict JSON can represent, with dates as text."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "MO":
             return [_plain(v) for v in value] if value.ndim else _plain(value[()])

@@ -18,13 +18,13 @@ __all__ = [
     "variable_path",
 ]  # fmt: skip
 
-#: So many lines of one kind are shown; of more, the first and the last.
+#: Maximum number of lines of one kind that are shown; of more, the first and the last.
 ROWS = 12
 
 
 @dataclass(frozen=True)
 class Listing[T]:
-    """A list of `count` members without its middle: `last` is empty if `first` holds all."""
+    """A list of `count` members without its middle; `last` is empty if `first` contains all."""
 
     count: int
     first: tuple[T, ...]
@@ -37,7 +37,7 @@ class Listing[T]:
 
     @classmethod
     def of(cls, count: int, member: Callable[[int], T], rows: int | None) -> Listing[T]:
-        """Return the listing of ``member(0) … member(count - 1)`` with at most `rows` members, all for `None`."""
+        """Return the listing of ``member(0) … member(count - 1)`` with at most `rows` members, or all for `None`."""
         if rows is None or count <= rows:
             return cls(count, tuple(member(i) for i in range(count)))
         tail = rows // 3
@@ -103,7 +103,7 @@ class ReferenceSummary:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """One partition: half-open ranges of the master array, the number of its layout, a `value` without a file."""
+    """One partition: half-open ranges of the master array, the number of its layout, a `value` if it has no file."""
 
     index: tuple[int, ...]
     location: tuple[tuple[int, int], ...]
@@ -144,7 +144,7 @@ class VariableSummary:
 
 @dataclass(frozen=True)
 class UnreadableSummary:
-    """One variable that is an aggregation, or looks like one, and cannot be read, with all problems."""
+    """One variable that is an aggregation, or looks like one, but cannot be read, with all problems."""
 
     name: str
     reason: str
@@ -153,7 +153,7 @@ class UnreadableSummary:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """One group; `private` names the variables that only hold values of partitions."""
+    """One group; `private` names the variables that only contain values of partitions."""
 
     path: str
     attributes: dict[str, Any]
@@ -173,7 +173,7 @@ class FileSummary:
 
 
 def variable_path(group: str, name: str) -> str:
-    """Return the path of a variable from outside of its group.
+    """Return the path of a variable as seen from outside its group.
 
     >>> variable_path("/", "tas"), variable_path("/model/day", "tas")
     ('tas', '/model/day/tas')
@@ -182,7 +182,7 @@ def variable_path(group: str, name: str) -> str:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of a data type for people: ``float32``, ``string``, ``char``.
+    """Return the readable name of a data type: ``float32``, ``string``, ``char``.
 
     >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("S1"))
     ('float32', 'char')

@@ -27,10 +27,10 @@ __all__ = [
     "layout_text", "partition_table", "reference_lines", "shortened",
 ]  # fmt: skip
 
-#: How the aggregation file itself is called among its references.
+#: Name of the aggregation file itself among its references.
 OWN_FILE = "(this file)"
 
-#: Attributes longer than this are cut; `--json` has them whole.
+#: Attributes longer than this are cut; `--json` prints them whole.
 _LONGEST = 100
 
 
@@ -140,7 +140,7 @@ def partition_table(
 
 
 def attribute_text(value: Any) -> str:
-    """Return an attribute's value in one line, cut where it is long."""
+    """Return an attribute's value in one line, truncated if it is long."""
     if isinstance(value, str):
         text = value[: _LONGEST + 1].replace("'", "\\'")
         cut = len(value) > _LONGEST
@@ -207,7 +207,7 @@ def _reference_cells(r: ReferenceSummary) -> list[str]:
 
 
 def _map(listing: Listing[Any], cells: Any) -> Listing[list[str]]:
-    """Return a listing of rows of cells; members come with their place in the whole list."""
+    """Return a listing of rows of cells; members are passed with their index in the whole list."""
     behind = listing.count - len(listing.last)
     return Listing(
         listing.count,
@@ -228,14 +228,14 @@ def _listing(listing: Listing[list[str]], indent: str, heads: Sequence[str] = ()
 
 
 def shortened(count: int, most: int | None) -> list[int | None]:
-    """Return which of so many lines are shown: all, or the first and the last around `None` for those left out."""
+    """Return which of `count` lines are shown: all, or the first and the last, with `None` for those omitted."""
     if most is None or count <= most:
         return list(range(count))
     return [*range((most + 1) // 2), None, *range(count - most // 2, count)]
 
 
 def entry_lines(entries: Sequence[tuple[str, object]]) -> list[str]:
-    """Return a line for each name and what is said of it."""
+    """Return a line for each name and its description."""
     return list(columns([(name, str(said)) for name, said in entries], "  "))
 
 
