@@ -40,7 +40,7 @@ def save(
     """Draw an array with one to three dimensions into a file whose suffix selects the format: .png, .svg or .pdf.
 
     The picture is a line along time, months, seasons or another dimension; a profile along height; a map over 1-D or
-    2-D latitude and longitude (`grid`, no coastlines); or a section over two other dimensions. There is a panel for each
+    2-D latitude and longitude (`grid`, no coastlines); or a section over two other dimensions. It has a panel for each
     month, season or other value of a third dimension. Arrays that cannot be drawn raise `UnsupportedError`.
     """
     picture.kind(path)

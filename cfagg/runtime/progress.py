@@ -1,6 +1,6 @@
 """Progress reports: long loops report their progress to a listener.
 
-A loop over many files says ``with task("fragments", total) as step: ... step()``.  It costs nothing without a listener;
+A loop over many files runs ``with task("fragments", total) as step: ... step()``.  It costs nothing without a listener;
 the command line has one on terminals.
 """
 
