@@ -38,7 +38,7 @@ _IDLE = 32
 #: IPv6 prefixes that embed IPv4 addresses (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
-#: Number of bytes of a body for which the server may take as long as it may be silent.
+#: Number of bytes of a body that the server has to accept within its timeout.
 _SENT_AT_ONCE = 1 << 18
 
 #: Characters allowed in the target of a request, and in a header.

@@ -66,7 +66,7 @@ def new_source(url: Url, place: str) -> Source:
 
 
 def _check(url: Url, place: str) -> None:
-    """Refuse paths that would be a local directory, such as "s3:/", which is what remains of a bucket's URL."""
+    """Refuse a place that would be a local directory, such as "s3:/", the parent of a bare bucket."""
     if not is_url(place):
         raise SourceError(f"{redacted(url)} names neither a file nor a folder; expected a URL such as s3://bucket/key")
 
