@@ -1,4 +1,4 @@
-"""Observations: irregular data on Zarr, any window of them."""
+"""Observations: irregular data in Zarr stores, read by windows of time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Arrays of an observation store: their metadata, the parts of their stored objects, and how parts are decoded.
+"""Arrays of an observation store: their metadata, and the parts of stored objects that are decoded separately.
 
 A decoded stored object, one column of chunks wide, consists of *units* of equal size: blocks of a Blosc frame, chunks
-of a shard, ranges of an uncompressed object, or the whole of any other.  Each unit can be read and decoded alone.
+of a shard, ranges of an uncompressed object, or any other object as a whole.  Each unit can be read and decoded alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cfagg.storage.store import Source
 
 __all__ = ["StoredArray", "StoredObject", "open_object", "open_stored", "read_json"]
 
-#: Bytes of one metadata document.
+#: Largest size of a metadata document in bytes.
 MAX_DOCUMENT = 2**28
 
 
@@ -34,12 +34,12 @@ MAX_DOCUMENT = 2**28
 class StoredArray(ZarrArray):
     """The metadata of an array of an observation store, whose rows are read by units."""
 
-    #: ``zarr.json`` or ``.zarray`` as it is stored.
+    #: Content of ``zarr.json`` or ``.zarray`` as stored.
     text: bytes = field(default=b"", repr=False, kw_only=True)
 
     @cached_property
     def chunk(self) -> tuple[int, ...]:
-        """Shape of a chunk; of the chunks within shards if there are shards."""
+        """Shape of a chunk, or of the chunks within shards if there are shards."""
         return tuple(int(a.chunk) for a in self.grid.axes if isinstance(a, Regular))
 
     @cached_property
@@ -85,7 +85,7 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:
-    """Return the metadata of an array of a store, `None` if there is no such array."""
+    """Return the metadata of an array of a store, or `None` if there is no such array."""
     found = read_json(source, f"{path}/.zarray")
     key = "zarr.json" if found is None else ".zarray"
     if found is None:
@@ -105,15 +105,15 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
 Block = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 
-#: Bytes of a unit of an object whose elements are stored as they are.
+#: Bytes of a unit of an object whose elements are stored uncompressed.
 _PLAIN_UNIT = 2**16
-#: Most bytes that are decoded at once; Blosc cannot decode more.
+#: Largest number of bytes that are decoded at once, which is the limit of Blosc.
 _MAX_UNIT = 2**31
 #: Bytes of a remote Blosc frame that are read first: they usually include all offsets of its blocks.
 _HEAD = 2**14
 _HEADER = struct.Struct("<BBBBIII")
 
-#: Flags of a Blosc frame: stored as it is; blocks are not split into streams by byte.
+#: Flags of a Blosc frame: data stored uncompressed, and blocks not split into streams by byte.
 _COPIED, _UNSPLIT = 0x02, 0x10
 
 
@@ -125,7 +125,7 @@ class StoredObject:
     #: Bytes of a decoded unit; the last one may have fewer.
     unit: int
     total: int
-    #: Where each unit is stored; starts of -1 where it is absent, or `None` if the object is.
+    #: Location of each unit, with start -1 if it is absent; `None` if the object is absent.
     starts: Offsets | None
     stops: Offsets | None
     #: Returns the unit, given its stored bytes and its decoded size.
@@ -162,7 +162,7 @@ def open_object(source: Source, array: StoredArray, row: int, column: int) -> St
         raise damaged(source, key, str(error)) from error
     if found is not None:
         return found
-    # Absent elements are made when needed: a chunk may be far larger than the array.
+    # Absent elements are created when needed, since a chunk may be far larger than the array.
     item = array.dtype.itemsize
     return StoredObject(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
 
@@ -221,7 +221,7 @@ def _frame(source: Source, key: str, total: int) -> StoredObject | None:
     if len(head) < first:
         raise DamagedError("its offsets end early")
     starts = np.frombuffer(head, "<i4", count, 16).astype(np.int64)
-    # Blocks may be stored in any order, as threads have finished them: each ends where the next one stored begins.
+    # Threads may have stored blocks in any order; each ends where the block stored after it begins.
     order = np.argsort(starts, kind="stable")
     stops = np.empty_like(starts)
     stops[order] = np.append(starts[order][1:], packed)
@@ -229,7 +229,7 @@ def _frame(source: Source, key: str, total: int) -> StoredObject | None:
         raise DamagedError("offsets of its blocks are outside of it")
 
     def decode(stored: Any, expected: int) -> Block:
-        """Decode one block: as a frame of its own, with the header of the whole."""
+        """Decode one block as a separate frame with the header of the whole frame."""
         # A block shorter than the others is never split, and a frame cannot be shorter than its blocks.
         last = flags if expected == block else flags | _UNSPLIT
         header = _HEADER.pack(version, codec, last, item, expected, expected, 20 + len(stored))
@@ -240,7 +240,7 @@ def _frame(source: Source, key: str, total: int) -> StoredObject | None:
 
 
 def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, column: int) -> StoredObject | None:
-    """Return the chunks of a shard, one column of them."""
+    """Return one column of the chunks of a shard."""
     shards = array.shards
     assert shards is not None  # noqa: S101  (the caller asked)
     counts = [h // c for h, c in zip(array.held, array.chunk, strict=True)]

@@ -1,7 +1,7 @@
-"""Building a store: parts are read into sorted runs, these are merged, and chunks are written.
+"""Building a store: parts are read into sorted runs, the runs are merged, and chunks are written.
 
-Each of the three steps consists of independent tasks, whose results appear in files whole or not at all.  A build that
-was killed repeats only the tasks that were not finished.
+Each of the three steps consists of independent tasks, whose result files appear complete or not at all.  A build that
+resumes after being killed repeats only the unfinished tasks.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ __all__ = ["Budget", "Built", "Work", "build", "write_store"]
 
 type Progress = Callable[[int, int], None]
 
-#: Progress is counted in thousandths: after reading, after merging, and in all.
+#: Progress in thousandths after reading, after merging, and in total.
 _READ, _MERGED, _ALL = 600, 700, 1000
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory of a build."""
+    """The memory of a build."""
 
     memory: int
     workers: int
@@ -61,18 +61,18 @@ class Budget:
         return int(max(1 << 16, min(self.memory // (5 * self.workers), 256 << 20)))
 
     def portion(self, columns: int) -> int:
-        """Return how many rows are merged at once; there is a copy of them."""
+        """Return the number of rows to merge at once, which are copied."""
         return int(max(1024, self.memory // (3 * self.workers * 4 * columns)))
 
     def writers(self, layout: DataLayout) -> int:
-        """Return how many chunks can be written at once; each is in memory as rows, padded, and compressed."""
+        """Return the number of chunks to write at once; each is in memory as rows, padded, and compressed."""
         rows = max(1, min(layout.chunk, layout.rows))
         return int(max(1, min(self.workers, self.memory // (3 * 4 * layout.columns * rows))))
 
 
 @dataclass(frozen=True)
 class Work:
-    """Where and with what a store is built; runs and records are kept in `folder`."""
+    """The resources of a build; runs and records are kept in `folder`."""
 
     folder: Path
     store: Path
@@ -84,24 +84,24 @@ class Work:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built."""
+    """The result of a build."""
 
     layout: DataLayout
     variables: tuple[str, ...]
-    #: Rows that were read, equal ones counted.
+    #: Number of rows that were read, including duplicates.
     read: int
     #: Parts that an earlier build had read.
     resumed: int
     nbytes: int
     #: First and last date, in seconds since 1970.
     dates: tuple[int, int]
-    #: Variables of integers that float32 had to round.
+    #: Variables with integers that float32 had to round.
     rounded: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 
 def build(recipe: Recipe, parts: Sequence[Part], work: Work, base: Base | None) -> Built:
-    """Build a store of the parts of a recipe and of the store that grows by them."""
+    """Build a store from the parts of a recipe and, if it appends, the existing store."""
     recipe.prepare(work.folder)
     with Pool(work.budget.workers, work.client) as pool:
         found, resumed = _read_parts(recipe, parts, work, pool)
@@ -141,7 +141,7 @@ def write_store(
     attributes: Mapping[str, Any],
     work: Work,
 ) -> None:
-    """Write a store of the rows of sorted runs; `layout` is its format and the rows of a chunk, if they are given."""
+    """Write the rows of sorted runs as a store; `layout` is its format and, if given, the rows of a chunk."""
     columns = len(META) + len(variables)
     with Pool(work.budget.workers) as pool:
         table, _ = _order(runs, None, columns, work, pool)
@@ -152,7 +152,7 @@ def write_store(
 
 
 def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
-    """Return what a user should know about choices that the recipe left open."""
+    """Return notes for the user about choices that the recipe left open."""
     if not recipe.published_statistics or chosen == (0, table.rows):
         return ()
     end = iso(table.epoch(chosen[1] - 1))
@@ -168,12 +168,12 @@ def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[st
 
 
 def _read_parts(recipe: Recipe, parts: Sequence[Part], work: Work, pool: Pool) -> tuple[list[PartRead], int]:
-    """Read all parts that were not read before; return all in order, and how many had been read."""
+    """Read all parts not read before; return all in order, and the number read before."""
     found = {k: p for k in range(len(parts)) if (p := recorded(work.folder, k)) is not None}
     resumed = len(found)
     todo = [k for k in range(len(parts)) if k not in found]
     if todo:
-        # Everything that was made from parts that are read again must be made again.
+        # Results from parts that are read again must be computed again.
         for path in work.folder.glob("portion-*"):
             path.unlink()
         shutil.rmtree(work.store)
@@ -216,7 +216,7 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
 
 
 def _order(runs: Sequence[Run], base: Base | None, columns: int, work: Work, pool: Pool) -> tuple[RowTable, int]:
-    """Return all rows in order, and how many rows of the store that grows come first."""
+    """Return all rows in order, and the number of leading rows that are those of the existing store."""
     most = work.budget.portion(columns)
     ranges: list[RowRange] = []
     stay = 0
@@ -258,7 +258,7 @@ def _merged(folder: Path, number: int, portion: Portion) -> Run:
 
 
 def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int] | None:
-    """Return the store whose first rows stay, if its chunks have the same shape as the new ones."""
+    """Return the existing store whose first rows stay, if its chunks have the same shape as the new ones."""
     if base is None:
         return None
     array = base.store.data.array
@@ -268,7 +268,7 @@ def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int
 
 @dataclass
 class _Written:
-    """What is known of the chunks that were written."""
+    """Information on the chunks that were written."""
 
     statistics: Accumulator
     entries: EntryFile
@@ -313,7 +313,7 @@ def _choice(recipe: Recipe) -> Choice:
 
 
 def _covered(parts: Sequence[Part], base: Base | None) -> tuple[int, int]:
-    """Return the first and last second requested from the sources, for this build and for the store that grows."""
+    """Return the first and last second requested from the sources, for this build and for the existing store."""
     periods = [*parts, *(base.periods if base is not None else ())]
     ends = np.array([min(p[0] for p in periods), max(p[1] for p in periods)], "datetime64[s]").astype(np.int64)
     return int(ends[0]), int(ends[1]) - 1
@@ -340,7 +340,7 @@ def _tendencies(
         a, b = (int(columns[p, 1]) if p < entries.count else table.rows for p in places.tolist())
         return max(a, chosen[0]), min(b, chosen[1])
 
-    # All of the requested time is known, unless the choice ends with some rows.
+    # The whole requested time is covered, unless the choice ends within the rows.
     first, last = covered
     if choice.over == "dates":
         first, last = first if choice.start is None else choice.start, last if choice.end is None else choice.end
@@ -368,7 +368,7 @@ def _statistics_attributes(
         "constant_fields": sorted(v for v, same in zip(variables, constant.tolist(), strict=True) if same),
         "statistics_start_date": iso(table.epoch(a)),
         "statistics_end_date": iso(table.epoch(b - 1)),
-        # A number of records may end within a second.
+        # A choice by number of records may end within a second.
         "statistics_rows": [a, b],
     }
 

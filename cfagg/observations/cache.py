@@ -1,4 +1,4 @@
-"""Decoded blocks of rows: read from stored objects, and kept in bounded memory shared by all datasets of a process."""
+"""Decoded blocks of rows, cached in bounded memory that all datasets of a process share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["BlockCache", "BlockReader", "Loading", "set_cache_size", "shared_cac
 
 Block = npt.NDArray[np.uint8]
 
-#: Bytes that decoded blocks of a process may take together.
+#: Largest total size in bytes of the decoded blocks of a process.
 DEFAULT_BUDGET = 256 * 2**20
 
 
@@ -49,7 +49,7 @@ class BlockCache:
             _caches.add(self)
 
     def claim(self, keys: Sequence[Hashable]) -> tuple[list[Block | Loading], list[int], Loading | None]:
-        """Return the blocks that are there, the positions that the caller must load, and its own `Loading`."""
+        """Return the cached blocks, the positions that the caller must load, and its own `Loading`."""
         # The caller must `settle` what it loads, even if loading fails.
         held: list[Block | Loading] = []
         mine: list[int] = []
@@ -72,7 +72,7 @@ class BlockCache:
         return held, mine, own
 
     def settle(self, loading: Loading | None, keys: Sequence[Hashable], blocks: dict[Hashable, Block]) -> None:
-        """Take loaded blocks, and wake waiting threads; `keys` without a block have failed."""
+        """Store loaded blocks and wake waiting threads; `keys` without a block have failed."""
         if loading is None:
             return
         loading.found = blocks
@@ -158,12 +158,13 @@ def set_cache_size(nbytes: int) -> None:
     Parameters
     ----------
     nbytes : int
-        Bytes; 0 keeps nothing.  The default is 256 MiB.  Forked workers start with it, spawned ones with the default.
+        Bytes; 0 keeps nothing.  The default is 256 MiB.  Forked workers start with it, spawned ones with the
+        default.
 
     Raises
     ------
     LimitError
-        It is negative.
+        If it is negative.
 
     Examples
     --------
@@ -176,9 +177,9 @@ def set_cache_size(nbytes: int) -> None:
     shared_cache.resize(size)
 
 
-#: Number of stored objects whose directories are kept.
+#: Number of stored objects whose directories are cached.
 _OBJECTS = 4096
-#: Most bytes between two units that are read by one call, on this machine and from another.
+#: Largest gap in bytes between two units that are read by one call, for local and for remote stores.
 _GAP, _REMOTE_GAP = 2**14, 2**18
 
 
@@ -194,7 +195,7 @@ class BlockReader:
 
     def at(self, row: int, column: int) -> StoredObject:
         """Return the directory of a stored object, by its number along the rows and its column of chunks."""
-        # No lock, since a fork could leave it locked: at worst two threads read the same directory.
+        # Without a lock, which a fork could leave locked; at worst two threads read the same directory.
         objects = self._objects
         obj = objects.get((row, column))
         if obj is None:
@@ -208,7 +209,7 @@ class BlockReader:
         """Fill memory with bytes of a decoded object, in stored byte order; with `None` only fill the cache."""
         obj = self.at(row, column)
         if obj.plain is not None and not self.source.remote:
-            # The system keeps such bytes in its own cache.
+            # The operating system caches such bytes itself.
             if memory is not None:
                 self._read_plain(obj, obj.plain + start, memory)
             return
@@ -236,7 +237,7 @@ class BlockReader:
             if isinstance(entry, Loading):
                 entry.done.wait()
                 other = entry.found.get(keys[i])
-                # If the other thread has failed, this one tries itself.
+                # If the other thread has failed, this one tries again.
                 blocks.append(self._load(obj, [first + i])[0] if other is None else other)
             else:
                 blocks.append(entry)

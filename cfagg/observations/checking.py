@@ -1,4 +1,4 @@
-"""Checking a store of observations: errors in its rows, index, statistics and attributes, and the rows concerned."""
+"""Checking a store of observations for errors in its rows, index, statistics and attributes."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ __all__ = ["check_store"]
 
 type Block = npt.NDArray[np.float32]
 
-#: Rows read at once.
+#: Number of rows read at once.
 _BLOCK = 2**17
-#: Unless all rows are requested, the number of rows of a large store that are checked, and the number of places.
+#: Number of rows of a large store that are checked unless all are requested, and the number of places.
 _SAMPLE_ROWS, _PLACES = 2**20, 64
 
 
@@ -84,7 +84,7 @@ def check_store(
     Raises
     ------
     SourceError, AccessError, UnsupportedError
-        There is nothing at `path`, or it cannot be reached.
+        If there is nothing at `path`, or it cannot be reached.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class _Check:
         return CheckReport(self.store.path, self.store.rows, rules.checked, self.whole, kinds, ordered)
 
     def _open_indexes(self) -> tuple[str, ...]:
-        """Open every index that the store has, and check it by itself."""
+        """Open every index of the store and check it on its own."""
         from cfagg.observations.indexes import stored_kinds
         from cfagg.observations.indexes.pages import has_pages
 
@@ -181,7 +181,7 @@ class _Check:
         return tuple(kinds)
 
     def _open_index(self, kind: str) -> None:
-        """Open one index and check it by itself."""
+        """Open one index and check it on its own."""
         where = f"index {kind}"
         try:
             index = self.store.index(kind)
@@ -209,7 +209,7 @@ class _Check:
                 self.findings.append(finding_of("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
 
     def _chunks(self) -> None:
-        """Look for absent chunks, whose rows would be read as fill values."""
+        """Search for absent chunks, whose rows would be read as fill values."""
         array = self.store.data.array
         absent = [(row, key) for row, key, size in self.store.objects() if size is None]
         for row, key in absent[:5]:
@@ -272,7 +272,7 @@ class _Check:
         del of[kind]
 
     def _disagree(self, of: dict[str, Any], kind: str, check: EntryCheck | None) -> None:
-        """Report, once, where an index disagrees with the rows."""
+        """Report once that an index disagrees with the rows."""
         if check is not None and check.problem:
             rows = (check.row,) if check.row >= 0 else ()
             self.findings.append(finding_of("OBS022", f"index {kind}", check.problem, rows, len(rows)))

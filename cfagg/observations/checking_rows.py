@@ -28,7 +28,7 @@ __all__ = [
 type Floats = npt.NDArray[np.float32]
 type Mask = npt.NDArray[np.bool_]
 
-#: For messages about rows that break a rule: the column, and what is wrong.
+#: For messages about rows that break a rule: the column and the problem.
 BREACHES = {
     "OBS011": ("", "rows are not in the order of all their columns"),
     "OBS012": ("", "duplicate rows"),
@@ -67,7 +67,7 @@ class Tally:
 
 def compared(rows: Floats, before: Floats) -> npt.NDArray[np.int8]:
     """Return 1, 0 or -1 for rows above, equal to or below others, in lexicographic order."""
-    # NaN is above all numbers, and one NaN is as large as another; -0.0 is 0.0.
+    # NaN is above all numbers and equal to itself; -0.0 equals 0.0.
     found = np.zeros(len(rows), np.int8)
     # Few rows are equal in their first columns, so each further column is compared for fewer rows.
     left = np.arange(len(rows))
@@ -119,7 +119,7 @@ class RowRules:
 
 type Int64 = npt.NDArray[np.int64]
 
-#: Bound on days, so that rows with nonsensical ones still have an epoch.
+#: Bound on days, so that rows with nonsensical days still have an epoch.
 _SENSELESS_DAYS = 2**40
 
 
@@ -136,7 +136,7 @@ def runs_of(block: Floats, start: int) -> Int64:
 
 
 class EntryCheck:
-    """Compares the entries of an index with runs of rows as they come; `row` is -1 if no row is wrong."""
+    """Compares the entries of an index with successive runs of rows; `row` is -1 if no row is wrong."""
 
     def __init__(self, blocks: Iterator[Entries]) -> None:
         self.problem = ""
@@ -158,12 +158,12 @@ class EntryCheck:
             runs, self._left = runs[n:], self._left[n:]
 
     def close(self) -> None:
-        """Look for entries beyond the rows."""
+        """Search for entries beyond the rows."""
         if not self.problem and self._fill():
             self.problem = f"the index has an entry {_text(*self._left[0].tolist())}, but the rows have none"
 
     def _fill(self) -> bool:
-        """Get more entries if none is left; return whether there are any."""
+        """Get more entries if none are left, and return whether there are any."""
         while not len(self._left):
             block = next(self._blocks, None)
             if block is None:
@@ -173,7 +173,7 @@ class EntryCheck:
 
 
 def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> EntryCheck | None:
-    """Compare the entries of an index with the runs of some rows; `None` if there is nothing to compare."""
+    """Compare the entries of an index with the runs of some rows, or return `None` if there is nothing to compare."""
     # The first and last run are left out if the choice of rows cuts them.
     runs = runs[0 if whole_start else 1 : len(runs) if whole_end else len(runs) - 1]
     epochs = runs[:, 0]
@@ -198,12 +198,12 @@ type Values = Mapping[str, npt.NDArray[Any]]
 
 #: Relative tolerance for means and standard deviations of other software.
 _TOLERANCE = 1e-6
-#: Arrays that a store of the published software has.
+#: Arrays of a store of the published software.
 _EXPECTED = ("mean", "minimum", "maximum", "stdev")
 
 
 def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int] | None:
-    """Return the rows that a store names for its statistics, else all; `None` if that is unclear."""
+    """Return the rows that a store declares for its statistics, else all, or `None` if they are unclear."""
     given = store.attributes.all.get("statistics_rows")
     if given is not None:
         fits = isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)

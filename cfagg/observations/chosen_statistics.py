@@ -1,4 +1,4 @@
-"""The statistics of a dataset, and the range of rows of a store that they are computed from."""
+"""The statistics of a dataset, and the range of rows that they are computed from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def chosen_statistics(
 ) -> dict[str, dict[str, float]]:
     """Return the statistics that a user chooses, by name and by variable of the store."""
     names, stored = plan.columns.names, plan.columns.stored
-    # Statistics of another dataset are a tuple, too, but not a choice of rows.
+    # Statistics of another dataset are also a tuple, but not a choice of rows.
     rows = None if isinstance(value, Taken) else _choice(value)
     if rows is not None:
         found = _by_name(_of_rows(store, index, rows), store.variables, stored, "statistics")
@@ -48,7 +48,7 @@ def chosen_statistics(
     elif isinstance(value, (str, os.PathLike)):
         from cfagg.observations.store import open_store
 
-        # The options are for the URL of the dataset; a directory takes none.
+        # The options are for the URL of the dataset; a directory has none.
         remote = "://" in os.fspath(value)
         other = open_store(value, options=options if remote else None, allow=allow)
         found = _by_name(other.statistics, other.variables, stored, f"statistics of {other.path}")
@@ -83,7 +83,7 @@ def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> 
 
 
 def _choice(value: Any) -> Any:
-    """Return the choice of rows that a value stands for, `None` if it is none."""
+    """Return the choice of rows that a value represents, or `None` if it is not a choice."""
     if isinstance(value, Mapping) and not {"over", "percent", "start", "end"} & set(value):
         return None
     if isinstance(value, str) and value.strip().lower() != "all" and "%" not in value:
@@ -120,7 +120,7 @@ def _by_name(
 
 
 def _given(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[float]]:
-    """Return statistics that a user gives as numbers."""
+    """Return statistics given by a user as numbers."""
     found: dict[str, list[float]] = {}
     problems = []
     for key, numbers in value.items():
@@ -155,7 +155,7 @@ class Choice:
     """A choice of rows: all, a share of the rows or of the time, a range of dates, or as in the published software."""
 
     over: Literal["all", "records", "period", "dates", "published"] = "all"
-    #: Above 0, at most 1; of the rows, or of the time from the first row to the last.
+    #: Share of the rows, or of the time from the first row to the last, above 0 and at most 1.
     share: Fraction = Fraction(1)
     #: First and last second since 1970, both included.
     start: int | None = None
@@ -163,8 +163,8 @@ class Choice:
 
     def rows(self, rows: int, first: int, last: int, find: Callable[[int, int], tuple[int, int]]) -> tuple[int, int]:
         """Return the range of rows chosen; `first` and `last` are the dates of all rows."""
-        # A share of some rows has at least one.  ``find(lo, hi)`` returns the range of rows with lo <= date < hi, as
-        # the indexes of a store do.
+        # A share of a nonempty store has at least one row.  ``find(lo, hi)`` returns the range of rows with lo <= date
+        # < hi, as the indexes of a store do.
         if rows == 0 or self.over == "all":
             return 0, rows
         if self.over == "records":
@@ -191,8 +191,8 @@ class Choice:
 
 def published_end(first: int, last: int) -> int:
     """Return the last second of the rows from which the published software computes statistics by default."""
-    # The first 80 % of the days from the first row to the last; with 10 years and more, all but the last calendar year;
-    # with 20 and more, all but the last three.
+    # The first 80 % of the days from the first row to the last; from 10 years on, all but the last calendar year; from
+    # 20 years on, all but the last three.
     days = (last - first) // _DAY + 1
     years = round((days - 1) / 365.25)
     if days < 10 or years < 10:

@@ -29,13 +29,13 @@ from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["Report", "create_observations"]
 
-#: Version of the form in which an unfinished build is kept.
+#: Version of the format of an unfinished build.
 _FORM = "cfagg observations 1"
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `create_observations` did, or would do.
+    """The result of `create_observations`, or its plan for a dry run.
 
     Parameters
     ----------
@@ -46,25 +46,25 @@ class Report:
     parts : tuple of (str, str)
         Dates of the parts that were read, ends not included; including those that an earlier run of the build had read.
     resumed : int
-        How many of them an earlier run had read.
+        Number of these that an earlier run had read.
     variables : tuple of str
         Names of the variables; empty if nothing was built.
     rows : int
-        Rows of the store.
+        Number of rows of the store.
     read : int
-        Rows that were read for it, without those already in a store that grew.
+        Number of rows that were read, without those already in the store.
     duplicates : int
-        How many of these were duplicates of each other or of rows in the store.
+        Number of these that were duplicates of each other or of rows in the store.
     first, last : str or None
         Dates of the first and the last row.
     nbytes : int
-        Bytes of its chunks of rows.
+        Size of its chunks of rows in bytes.
     rounded : tuple of str
         Variables with integers above 16,777,216, which float32 rounds.
     notes : tuple of str
-        What a user should know about the store.
+        Notes for the user about the store.
     seconds : float
-        Time that it took.
+        Duration in seconds.
     dry_run : bool
         Whether nothing was read or written.
     """
@@ -145,8 +145,8 @@ def create_observations(
 ) -> Report:
     """Build a store of observations from a recipe.
 
-    The store appears when it is complete.  Rows are sorted, and equal rows are stored once; the store does not depend
-    on how the dates are divided into parts, nor on which worker reads them.
+    The store appears only when it is complete.  Rows are sorted, and equal rows are stored once; the store does not
+    depend on how the dates are divided into parts, nor on which worker reads them.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def create_observations(
         return _planned(given, path, open_base(path, given) if append else None, dry_run=True)
     place.enter()
     try:
-        # The store that grows is opened when nobody else can change it.
+        # The existing store is opened when nobody else can change it.
         base = open_base(path, given) if append else None
         report = _planned(given, path, base)
         if base is not None and not base.new:
@@ -264,7 +264,7 @@ def create_observations(
 
 
 def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Report:
-    """Build a store here, and write it to an object store."""
+    """Build a store locally and write it to an object store."""
     from cfagg.runtime.object_publishing import new_there
 
     place = new_there(target, overwrite=overwrite)
@@ -275,7 +275,7 @@ def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Re
 
 
 def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *, dry_run: bool = False) -> Report:
-    """Return the report of what will be done, as far as it is known before anything is read."""
+    """Return the report on the planned work that is known before anything is read."""
     parts = recipe.parts() if base is None else base.new
     if not parts and base is None:
         raise ConventionError("all dates of the recipe are listed as missing, so there is nothing to read; correct it")
@@ -293,7 +293,7 @@ def _report(planned: Report, built: Built, base: Base | None, began: float) -> R
 
 
 def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Report:
-    """Return the report of a build that an earlier call had finished except for tidying up."""
+    """Return the report of a build that an earlier call had finished except for the cleanup."""
     from cfagg.observations.store import open_store
 
     store = open_store(path)
@@ -321,7 +321,7 @@ def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: 
 
 
 def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
-    """Whether the work directory holds a build of the same identity, which can be finished."""
+    """Whether the work directory contains a build with the same identity, which can be finished."""
     found = _journal(place)
     if found == dict(identity):
         for path in (place.work, place.store):
@@ -339,7 +339,7 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
 
 
 def _journal(place: Place) -> dict[str, Any]:
-    """Return the identity of the build in the work directory, empty if it cannot be read."""
+    """Return the identity of the build in the work directory, or an empty one if it cannot be read."""
     try:
         found = json.loads(read_own(place.journal))
     except (FileNotFoundError, ValueError):
@@ -348,7 +348,7 @@ def _journal(place: Place) -> dict[str, Any]:
 
 
 def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | None) -> dict[str, Any]:
-    """Return what a build must have in common with an unfinished one to finish it."""
+    """Return the properties that a build must share with an unfinished one to finish it."""
     from cfagg._version import __version__
 
     document = {k: v for k, v in recipe.document.items() if k not in ("build", "description")}
@@ -363,7 +363,7 @@ def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | Non
 
 
 def _stamp(path: str) -> list[Any]:
-    """Return a stamp that shows whether a file of a source has changed."""
+    """Return a stamp of a source file for detecting changes."""
     if isinstance(path, Url):
         try:
             key = handles.get(path).key

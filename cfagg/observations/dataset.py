@@ -29,18 +29,18 @@ type Floats = np.ndarray[Any, np.dtype[np.float32]]
 #: Columns before the variables in every store: day, second of the day, latitude, longitude.
 _META = 4
 
-#: Number of single samples after which the windows of all samples are looked up, and the most samples for that.
+#: Number of single samples before the windows of all are looked up, and the largest number of samples for that.
 _SINGLY, _ALL = 32, 2**20
 
-#: Entries of an index beyond which looking up all windows could take seconds.
+#: Number of index entries beyond which looking up all windows could take seconds.
 _ENTRIES = 2**25
 
-#: Rows read at once for several samples.
+#: Number of rows read at once for several samples.
 _AT_ONCE = 2**22
 
 
 class Observations:
-    """Samples of a store of observations; made by `cfagg.open_observations`.
+    """Samples of a store of observations, opened by `cfagg.open_observations`.
 
     ``ds[i]`` is the sample of ``ds.dates[i]``: a `Sample`, float32 (rows, columns), of the observations in the window
     around this date.  ``i`` may be negative.  Slices with any step, lists of numbers and masks give the rows of several
@@ -92,12 +92,12 @@ class Observations:
 
     @property
     def plan(self) -> Plan:
-        """The arguments of `cfagg.open_observations`, parsed and checked."""
+        """The parsed and checked arguments of `cfagg.open_observations`."""
         return self._plan
 
     @property
     def window(self) -> Window:
-        """Which observations belong to a sample."""
+        """The window that determines which observations belong to a sample."""
         return self._plan.window
 
     @property
@@ -132,7 +132,7 @@ class Observations:
 
     @property
     def variables_metadata(self) -> dict[str, dict[str, Any]]:
-        """Attributes of the variables, such as ``units``, as far as the store has any."""
+        """Attributes of the variables, such as ``units``, if the store has any."""
         stored = self._store.attributes.variables_metadata
         pairs = zip(self._plan.columns.names, self._plan.columns.stored, strict=True)
         return {name: dict(stored[old]) for name, old in pairs if old in stored}
@@ -141,7 +141,7 @@ class Observations:
     def statistics(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
         """Statistics of the variables by name, such as ``mean``: float64 (variables,), in the order of `variables`.
 
-        They are those of the store, or those chosen with ``statistics=``; area, thinning and dates do not change them.
+        They are those of the store or those chosen with ``statistics=``, whatever the area, thinning and dates.
         """
         names = self._plan.columns.stored
         if (chosen := self._plan.statistics) is not None:
@@ -169,7 +169,7 @@ class Observations:
         return stored_tendencies(self._store, self._plan, step)
 
     def metadata(self) -> dict[str, Any]:
-        """Return what inference must know about the training data: sources, recipe, versions, statistics, selections.
+        """Return the facts on training data that inference needs: sources, recipe, versions, statistics, selections.
 
         The result consists of JSON types.
         """
@@ -199,7 +199,7 @@ class Observations:
     def ranges(self) -> Int64:
         """Rows in the windows of all samples, int64 (samples, 2): first row and the row after the last; read-only.
 
-        Looked up once for all samples, before any area or thinning.
+        They are looked up once for all samples, before any area or thinning.
         """
         dates = self._plan.dates.epochs()
         ranges = np.asarray(self._index.find_many(dates + self._lo, dates + self._hi), np.int64)
@@ -333,7 +333,7 @@ class Observations:
         return block, Details(block[:, :_META], dates, which)
 
     def _chosen(self, block: Floats, start: int, stop: int, date: int) -> Floats:
-        """Return the rows of a sample that area and thinning keep, float32 (rows, 4 + variables)."""
+        """Return the rows of a sample that remain after area and thinning, float32 (rows, 4 + variables)."""
         if len(block):
             self._check(block, start, stop, date)
         area, thin = self._plan.area, self._plan.thin
@@ -348,7 +348,7 @@ class Observations:
         return block
 
     def _check(self, block: Floats, start: int, stop: int, date: int) -> None:
-        """Refuse rows outside of the window, which show that the index belongs to other data."""
+        """Refuse rows outside the window, which mean that the index belongs to other data."""
         ends = block[:: max(len(block) - 1, 1), :2].tolist()
         first, last = ends[0], ends[-1]
         lo, hi = date + self._lo, date + self._hi
@@ -366,7 +366,7 @@ class Observations:
             return Sample(block[:, _META:], details, self._header)
         epochs = epochs_of_rows(block)
         first = details.references[0] if details.which is None else details.references[details.which]
-        # The difference replaces the second of the day: the block is not shared, and its dates are known.
+        # The difference replaces the second of the day, as the block is not shared and its dates are known.
         block[:, 1] = epochs - first
         known = Details(block[:, :_META], details.references, details.which, epochs)
         return Sample(block[:, 1:], known, self._header)

@@ -24,17 +24,17 @@ __all__ = [
     "parse_frequency", "sample_dates", "sample_numbers", "union", "without",
 ]  # fmt: skip
 
-#: An array of the dates of more samples than this is a mistake.
+#: Largest number of samples; more are assumed to be a mistake.
 _MAX_DATES = 10**9
 
 
 def first_second(value: Any) -> int:
-    """Return the first second that `start` means, since 1970."""
+    """Return the first second of `start`, since 1970."""
     return _span(value)[0]
 
 
 def last_second(value: Any) -> int:
-    """Return the last second that `end` means, since 1970: the last one of a year, month or day."""
+    """Return the last second of `end`, since 1970, which is that of a year, month or day."""
     return _span(value)[1]
 
 
@@ -89,7 +89,7 @@ class SampleDates:
 
 
 def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | None) -> SampleDates:
-    """Return the dates of samples by a user's arguments."""
+    """Return the dates of samples from a user's arguments."""
     if held is None and (start is None or end is None):
         raise OptionError("the store holds no observations, so start= and end= are required")
     first, last = held or (0, 0)
@@ -125,7 +125,7 @@ def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
     try:
         numbers = np.asarray(key)
     except ValueError:
-        # Of lists of unequal lengths.
+        # For lists of unequal lengths.
         numbers = np.array(None)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
         raise SelectionError(
@@ -141,7 +141,7 @@ def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
     return numbers.astype(np.int64) % max(count, 1)
 
 
-#: Longer text of an offset is a mistake.
+#: Longest text of an offset; longer ones are assumed to be a mistake.
 _MOST_TEXT = 100
 _WINDOW = re.compile(r"\s*([\[(])([^,\[\]()]*),([^,\[\]()]*)([\])])\s*")
 
@@ -231,12 +231,12 @@ def without(parts: Iterable[Part], gaps: Sequence[Part]) -> list[Part]:
     return out
 
 
-#: More parts than this are a mistake in the frequency or in group_by.
+#: Largest number of parts; more are assumed to be a mistake in the frequency or in group_by.
 MOST_PARTS = 1_000_000
 
 
 def as_duration(value: object) -> timedelta:
-    """Return a positive duration; a whole number counts hours."""
+    """Return a positive duration; a whole number is in hours."""
     try:
         seconds = Fraction(0) if isinstance(value, float) else parse_duration(value)
     except OptionError:
@@ -278,7 +278,7 @@ class Period:
         return (self.last - self.start) // self.frequency + 1
 
     def within(self, start: datetime, stop: datetime) -> Part | None:
-        """Return the intersection of a range with the period, `None` if it is empty."""
+        """Return the intersection of a range with the period, or `None` if it is empty."""
         first, end = max(start, self.start), min(stop, self.stop)
         return (first, end) if first < end else None
 
@@ -303,7 +303,7 @@ class Period:
             start = end
 
     def _next(self, start: datetime, group_by: object) -> datetime:
-        """Return the first date of the group after the one that starts with a date."""
+        """Return the first date of the group that follows the one starting at a date."""
         if group_by is None:
             return self.stop
         edge = _calendar_edge(start, group_by) if isinstance(group_by, str) else None
@@ -313,7 +313,7 @@ class Period:
         return start + min(steps, len(self)) * self.frequency
 
     def _steps(self, group_by: object) -> int:
-        """Return how many dates a group has; for calendar units all of them."""
+        """Return the number of dates in a group; for calendar units, that of the whole period."""
         if group_by is None or (isinstance(group_by, str) and _calendar_edge(self.start, group_by) is not None):
             return len(self)
         if isinstance(group_by, int) and not isinstance(group_by, bool) and group_by > 0:
@@ -322,7 +322,7 @@ class Period:
 
 
 def _calendar_edge(day: datetime, word: str) -> datetime | None:
-    """Return the start of the next calendar unit, `None` for other words."""
+    """Return the start of the next calendar unit, or `None` for other words."""
     midnight = datetime(day.year, day.month, day.day)
     try:
         match word:

@@ -43,7 +43,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Description:
-    """A store in numbers and words."""
+    """A description of a store in numbers and words."""
 
     path: str
     zarr_format: int
@@ -54,13 +54,13 @@ class Description:
     last: int | None
     #: Number of distinct dates in the index.
     entries: int
-    #: The length of a bin of time in seconds, and the most rows in a bin.
+    #: The length of a bin of time in seconds, and the largest number of rows in a bin.
     busiest: tuple[int, int]
     indexes: tuple[str, ...]
-    #: Empty if none is used; then `index_problem` says why, if there is an index.
+    #: Kind of the index in use; if it is empty although there is an index, `index_problem` gives the reason.
     used_index: str
     index_problem: str
-    #: Rows that are decoded together, and rows of a stored object.
+    #: Number of rows that are decoded together, and of rows in a stored object.
     chunk: int
     held: int
     codecs: str
@@ -120,7 +120,7 @@ def describe(store: ObservationStore) -> Description:
 
 
 def _codecs(document: Mapping[str, Any]) -> str:
-    """Return the codecs of chunks in words; of those within shards if there are shards."""
+    """Return the codecs of chunks in words, or of chunks within shards if there are shards."""
     used = [*(document.get("filters") or ()), document.get("compressor"), *(document.get("codecs") or ())]
     words = []
     for codec in used:
@@ -136,7 +136,7 @@ def _codecs(document: Mapping[str, Any]) -> str:
 
 
 def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], str]:
-    """Return the index that is used, the kinds of all indexes, and why none can be used."""
+    """Return the index in use, the kinds of all indexes, and the reason if none can be used."""
     from cfagg.observations.indexes import stored_kinds
     from cfagg.observations.indexes.pages import has_pages
 
@@ -163,14 +163,14 @@ def _variables(store: ObservationStore) -> tuple[Variable, ...]:
 
 
 def _stored_bytes(store: ObservationStore) -> int | None:
-    """Return the bytes of all chunks of rows."""
+    """Return the total size in bytes of all chunks of rows."""
     try:
         return sum(size or 0 for _, _, size in store.objects())
     except (CfaggError, OSError):
         return None
 
 
-#: Number of characters to which texts are cut.
+#: Number of characters to which texts are truncated.
 _MOST_TEXT = 200
 
 
@@ -284,13 +284,13 @@ def sample_json(dataset: Observations, sample: Sample) -> str:
 
 
 def _bin(seconds: int) -> str:
-    """Return a length of time in words that begin with a number."""
+    """Return a duration in words that begin with a number."""
     text = span_text(seconds)
     return text if text[0].isdigit() else f"1 {text}"
 
 
 def _number(value: Any) -> str:
-    """Return a number in six digits, empty if it is missing."""
+    """Return a number with six digits, or an empty string if it is missing."""
     if value is None or math.isnan(value):
         return ""
     return f"{float(value):.6g}"
@@ -314,7 +314,7 @@ DEGREES = 0.25
 _DAY = 86400
 #: Lengths of bins of time in seconds; longer ones are 1, 2 or 5 times a power of ten of days.
 _STEPS = (1, 10, 60, 600, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 5 * _DAY)
-#: Most rows from which a map is counted, and the number of places that are sampled in larger stores.
+#: Largest number of rows counted for a map, and the number of places that are sampled in larger stores.
 _MOST_ROWS, _PLACES = 2**22, 256
 
 
@@ -323,7 +323,7 @@ def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
     if index.first is None or index.last is None:
         empty = np.empty(0, np.int64)
         return TimeCoverage(_DAY, empty, empty)
-    bins = max(bins, 2)  # one does not suffice for times before and after 1970
+    bins = max(bins, 2)  # one bin is not enough for times before and after 1970
     step = _round_step((index.last - index.first + 1) / bins)
     while index.last // step - index.first // step >= bins:
         step = _round_step(step + 1)
@@ -333,7 +333,7 @@ def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
 
 
 def _round_step(least: float) -> int:
-    """Return the shortest round length that is not below a number of seconds."""
+    """Return the shortest round duration of at least a number of seconds."""
     for step in _STEPS:
         if step >= least:
             return step
@@ -346,7 +346,7 @@ def _round_step(least: float) -> int:
 
 
 def map_coverage(store: ObservationStore) -> tuple[Int64, int]:
-    """Return rows in cells of a quarter of a degree, (720, 1440) from 90°S and 0°E, and how many rows were read."""
+    """Return rows in cells of a quarter of a degree, (720, 1440) from 90°S and 0°E, and the number of rows read."""
     shape = round(180 / DEGREES), round(360 / DEGREES)
     counts = np.zeros(shape[0] * shape[1], np.int64)
     looked_at = 0
@@ -358,7 +358,7 @@ def map_coverage(store: ObservationStore) -> tuple[Int64, int]:
 
 
 def ranges_of(rows: int, block: int, most: int | None, places: int) -> list[tuple[int, int]]:
-    """Return ranges of rows that are read together: blocks of all, or of more than `most` that many at some places."""
+    """Return ranges of rows to read together: blocks of all, or `most` rows at some places if there are more."""
     if most is None or rows <= most:
         return [(a, min(a + block, rows)) for a in range(0, rows, block)]
     size = most // places

@@ -29,7 +29,7 @@ _GREGORIAN = -12219292800
 
 @dataclass(frozen=True, slots=True)
 class FieldDetails:
-    """Where and when the points of a field are."""
+    """Places and dates of the points of a field."""
 
     latitudes: np.ndarray[Any, Any]
     longitudes: np.ndarray[Any, Any]
@@ -48,7 +48,7 @@ class FieldDetails:
 
     @property
     def dates(self) -> Dates:
-        """Dates of the points, all the same, datetime64[s] (points,)."""
+        """Dates of the points, all equal, datetime64[s] (points,)."""
         return np.full(len(self), np.datetime64(self.date, "s"))
 
     @property
@@ -67,8 +67,8 @@ class Fields:
     dataset : xarray.Dataset
         Gridded variables with a time, such as `cfagg.read` returns; it stays lazy.
     variables : str or sequence of str, optional
-        Variables to take, in this order; by default all that have the time.  All must have the same grid.  One without
-        time is the same in every sample.
+        Variables to take, in this order; by default all that have the time.  All must have the same grid.  A variable
+        without time is the same in every sample.
     time : str, optional
         Name of the time dimension; by default it is detected.
 
@@ -243,7 +243,7 @@ def _chosen(dataset: xr.Dataset, time: str, variables: Any) -> tuple[str, ...]:
 
 
 def _first(dataset: xr.Dataset, fields: Fields) -> str:
-    """Return the variable whose dimensions give the order: the first with time."""
+    """Return the variable whose dimensions determine the order: the first with time."""
     timed = [n for n in fields.variables if fields._time in dataset[n].dims]
     return (timed or list(fields.variables))[0]
 

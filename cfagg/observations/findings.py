@@ -19,9 +19,9 @@ class CheckReport:
     path : str
         The store.
     rows : int
-        Its rows; 0 if it cannot be opened.
+        Number of its rows; 0 if it cannot be opened.
     checked : int
-        How many of them were checked.
+        Number of rows that were checked.
     full : bool
         Whether all rows were checked, and all entries of its indexes.
     indexes : tuple of str

@@ -1,11 +1,11 @@
-"""What frames of observations must look like, the attributes of their columns, and frames as float32 rows.
+"""Requirements for frames of observations, attributes of their columns, and conversion to float32 rows.
 
 A frame has a row for each observation and the columns ``date``, ``latitude`` and ``longitude`` besides its data.  Its
-index labels the rows, in messages too: sources that read a file number the file's rows from 1.  Attributes of columns
-stand in ``frame.attrs["variables"]``, a mapping from columns to attributes.
+index labels the rows, also in messages: sources that read a file number the file's rows from 1.  Attributes of columns
+are in ``frame.attrs["variables"]``, a mapping from columns to attributes.
 
 In rows, dates are rounded to the nearest second, halves to the even one, and split into days since 1970 and the second
-of the day. Longitudes are wrapped into [0, 360) once more when they are float32: what is a hair below 0 is 360 then.
+of the day. Longitudes are wrapped into [0, 360) again as float32, since values just below 0 become 360.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def attributes_of(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the frame with these attributes for those of its columns that have some."""
+    """Return the frame with these attributes on its columns."""
     frame.attrs = {"variables": {k: dict(v) for k, v in attributes.items() if k in frame.columns and v}}
     return frame
 
 
 def check_frame(frame: object, where: str, start: datetime | None = None, end: datetime | None = None) -> pd.DataFrame:
-    """Return the rows of a frame from `start` up to `end`, all without them, after a look at its columns and dates."""
+    """Check the columns and dates of a frame, and return its rows from `start` up to `end`, or all without these."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -86,8 +86,8 @@ def check_frame(frame: object, where: str, start: datetime | None = None, end: d
 
 
 def dates_within(dates: npt.NDArray[np.datetime64], start: datetime, end: datetime) -> npt.NDArray[np.bool_]:
-    """Tell which dates are from `start` up to `end`."""
-    # In the unit of the ends: nanoseconds cannot hold all of them.
+    """Return which dates are from `start` up to `end`."""
+    # Compare in the unit of the ends, since nanoseconds cannot represent all of them.
     exact = dates.astype("M8[us]")
     return (exact >= np.datetime64(start, "us")) & (exact < np.datetime64(end, "us"))
 
@@ -108,7 +108,7 @@ def _columns(frame: pd.DataFrame) -> list[Problem]:
 
 
 def check_rows(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """See that the rows of a frame can be stored; return it with columns of NumPy's numbers only."""
+    """Check that the rows of a frame can be stored, and return it with columns of NumPy's numbers only."""
     # Columns without any value are NaN, whatever their type.
     problems, changed = [], {}
     for name in frame.columns:
@@ -138,7 +138,7 @@ def check_rows(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def _numbers(column: Any) -> Any:
-    """Return a column as it is if it has NumPy's real numbers, else as float64; `None` if it is not numeric."""
+    """Return a column unchanged if it has NumPy's real numbers, else as float64, or `None` if it is not numeric."""
     import pandas as pd
 
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
@@ -149,7 +149,7 @@ def _numbers(column: Any) -> Any:
 
 
 def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
-    """Return what to say of a column that is not numeric, with the first value that is not a number."""
+    """Return the problem of a column that is not numeric, with the first value that is not a number."""
     import pandas as pd
 
     column = frame[name]
@@ -166,7 +166,7 @@ def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
 
 
 def _row(frame: pd.DataFrame, wrong: Any) -> str:
-    """Return the label of the first row of a mask and how many more there are."""
+    """Return the label of the first row of a mask and the number of further ones."""
     count = int(np.count_nonzero(wrong))
     label = frame.index[int(np.argmax(wrong))]
     return f"row {label}" + (f" and {count - 1} more" if count > 1 else "")
@@ -188,9 +188,9 @@ def conform(frame: pd.DataFrame, variables: Sequence[str], where: str) -> pd.Dat
 
 type Rows = npt.NDArray[np.float32]
 
-#: So many rows are filled in column by column at a time, which the processor's cache holds.
+#: Number of rows that are filled column by column at a time, which fit into the processor's cache.
 _BLOCK = 4096
-#: Days since 1970 are whole float32 up to here.
+#: Days since 1970 up to this number are exact in float32.
 _MOST_DAYS = 2**24
 
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -199,7 +199,7 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def encode_frame(
     frame: pd.DataFrame, variables: Sequence[str], out: Rows, where: str, no_nans: Sequence[str] = ()
 ) -> None:
-    """Write a frame that was checked as rows of a store, float32 (n, 4 + variables); `no_nans` may not have NaN."""
+    """Write a frame that was checked as rows of a store, float32 (n, 4 + variables); `no_nans` must not have NaN."""
     days, of_day = np.divmod(whole_seconds(frame["date"].to_numpy()), 86400)
     far = np.abs(days) >= _MOST_DAYS
     if far.any():
@@ -249,8 +249,8 @@ def _check_values(
     where: str,
     no_nans: Sequence[str],
 ) -> None:
-    """Raise where a value became infinite, or is NaN where it may not be."""
-    # One pass tells whether there is anything to look for.
+    """Raise if a value became infinite, or is NaN in a column that does not allow it."""
+    # A single sum shows whether there is anything to search for.
     with np.errstate(invalid="ignore", over="ignore"):
         total = float(out[:, len(META) :].sum(dtype=np.float64)) if len(variables) else 0.0
     if np.isfinite(total):

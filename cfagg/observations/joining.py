@@ -1,4 +1,4 @@
-"""`join_observations`: several datasets, of observations and of fields, as one: a sample has a part of each."""
+"""`join_observations`: several datasets, of observations and of fields, as one, whose samples have a part from each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class JoinedSample(Mapping[str, Any]):
 
 
 class Joined:
-    """Datasets with the same dates, as one; made by `cfagg.join_observations`.
+    """Several datasets with the same dates as one, created by `cfagg.join_observations`.
 
     ``joined[i]`` is a `JoinedSample`: a mapping of the datasets' names to their samples at ``joined.dates[i]``.
 
@@ -71,7 +71,7 @@ class Joined:
     epochs : int64 (samples,)
         Dates of the samples in seconds since 1970.
     positions : mapping of str to int64 (samples,)
-        For each dataset the number of its sample of each date.
+        For each dataset, the number of its sample at each date.
     """
 
     def __init__(self, members: Mapping[str, Any], epochs: Int64, positions: Mapping[str, Int64]) -> None:
@@ -99,11 +99,11 @@ class Joined:
 
     @property
     def statistics(self) -> dict[str, dict[str, Any]]:
-        """Statistics of each dataset that has any: those of observations."""
+        """Statistics of each dataset that has any, which are those of observations."""
         return {n: m.statistics for n, m in self.members.items() if isinstance(m, Observations)}
 
     def __getitem__(self, key: Any) -> JoinedSample:
-        """Return a sample, or the rows and fields of several: slices, numbers in a row and masks select dates."""
+        """Return a sample, or the rows and fields of several selected by slice, consecutive numbers or mask."""
         numbers = self._numbers(key)
         parts = {name: member[_of(self._positions[name], numbers)] for name, member in self.members.items()}
         return JoinedSample(np.atleast_1d(self.dates[numbers]), parts)
@@ -125,7 +125,7 @@ class Joined:
                 member.prefetch(*(_of(self._positions[name], self._numbers(key)) for key in keys))
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a training must carry to inference: the metadata of each dataset, as JSON has them."""
+        """Return the metadata that inference needs, those of each dataset, in JSON types."""
         ends = [epoch_text(e) for e in self._epochs[[0, -1]]] if len(self) else [None, None]
         return {
             "kind": "joined",
@@ -162,11 +162,11 @@ def join_observations(
     ----------
     datasets : mapping of str, or sequence
         Datasets of `cfagg.open_observations`, and gridded fields: an `xarray.Dataset` with a time, such as `cfagg.read`
-        gives, or `cfagg.observations.fields.Fields` of one.  In a sequence, datasets are named after their stores, and
+        returns, or its `cfagg.observations.fields.Fields`.  In a sequence, datasets are named after their stores, and
         fields ``fields``.
     dates : {"same", "common"}
         ``"same"`` requires that all observations have the same dates, and the fields have all of them.  ``"common"``
-        takes the dates that all datasets have.
+        uses the dates that all datasets have.
 
     Returns
     -------
@@ -177,12 +177,12 @@ def join_observations(
     Raises
     ------
     OptionError
-        Dates that differ, all differences at once; no date in common; names that occur twice.
+        Dates differ, with all differences listed; there is no common date; or names occur twice.
 
     Notes
     -----
     Source: "Support irregular observations datasets": combining several types of observations, or fields and
-    observations, is for the data loader at training time.
+    observations, is left to the data loader at training time.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def _epochs(member: Any) -> Int64:
 
 
 def _same(members: Mapping[str, Any], held: Mapping[str, Int64]) -> Int64:
-    """Return the dates that all observations have and the fields have too."""
+    """Return the dates of all observations, which the fields must have too."""
     leading = next((n for n, m in members.items() if isinstance(m, Observations)), next(iter(members)))
     epochs = held[leading]
     problems = []
@@ -283,7 +283,7 @@ def _same(members: Mapping[str, Any], held: Mapping[str, Int64]) -> Int64:
 
 
 def _positions(own: Int64, epochs: Int64) -> Int64:
-    """Return where the dates stand among a dataset's own, all of which are there."""
+    """Return the positions of dates, all of which exist, among those of a dataset."""
     order = np.argsort(own, kind="stable")
     return order[np.searchsorted(own, epochs, sorter=order)]
 

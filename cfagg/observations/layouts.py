@@ -1,7 +1,7 @@
-"""The two layouts of a store of observations: how an array is described, and how a chunk of rows becomes bytes.
+"""The two layouts of a store of observations: the metadata of an array, and the encoding of a chunk of rows.
 
-``zarr2`` is written as the published software writes it: Zarr v2, keys with dots, Blosc.  ``cfagg`` is Zarr v3 with
-small chunks in shards, of which a window needs few.
+``zarr2`` is that of the published software: Zarr v2, keys with dots, Blosc.  ``cfagg`` is Zarr v3 with
+small chunks in shards, so that a window needs few of them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["FORMATS", "DataLayout", "array_files", "dumped", "write_bytes", "wri
 
 FORMATS = ("zarr2", "cfagg")
 
-#: Bytes of a chunk of rows (`zarr2`) where nothing else is asked for.
+#: Bytes of a chunk of rows (`zarr2`) by default.
 CHUNK_BYTES = 64 << 20
 #: Rows of a shard, and of a chunk in it (`cfagg`).
 SHARD_ROWS, INNER_ROWS = 1 << 18, 1 << 11
-#: What Blosc takes at once.
+#: Largest number of bytes that Blosc compresses at once.
 _MOST = 2**31 - 17
 
 Rows = npt.NDArray[np.float32]
@@ -38,14 +38,14 @@ Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class DataLayout:
-    """How the array ``data`` is cut and packed."""
+    """The chunks and the compression of the array ``data``."""
 
     format: str
     rows: int
     columns: int
-    #: Rows of a stored object, a chunk or a shard.
+    #: Number of rows of a stored object, a chunk or a shard.
     chunk: int
-    #: Rows that are packed together; `chunk` where there are no shards.
+    #: Number of rows that are compressed together, `chunk` if there are no shards.
     inner: int
 
     @classmethod
@@ -65,9 +65,9 @@ class DataLayout:
 
     @property
     def item(self) -> int:
-        """Bytes of what Blosc takes as one element (`cfagg`): a row, or an equal part of it where rows are long."""
-        # Then the same bytes of one column lie together, which packs better and unpacks faster than sorting the bytes
-        # of single values, whichever column they are of.
+        """Bytes of an element for Blosc (`cfagg`): a row, or an equal part of a long row."""
+        # This groups the same bytes of one column, which compresses better and decompresses faster than grouping the
+        # bytes of single values from all columns.
         parts = next(n for n in range(1, self.columns + 1) if self.columns % n == 0 and 4 * self.columns // n <= 255)
         return 4 * self.columns // parts
 
@@ -81,8 +81,8 @@ class DataLayout:
 
     def encode(self, rows: Rows) -> bytes:
         """Return the bytes of a stored object: the same rows always give the same bytes."""
-        # Blosc promises that in any thread but the main one, where it may use several threads of its own: call it from
-        # a worker thread.
+        # Blosc guarantees this except in the main thread, where it may start several threads: call it from a worker
+        # thread.
         if self.format == "zarr2":
             return bytes(self.codec.encoder()(_filled(rows, self.chunk)))
         pack = self.codec.encoder()
@@ -95,13 +95,13 @@ class DataLayout:
 
     @property
     def codec(self) -> Codec:
-        """How rows are compressed, by chunk or by chunk within a shard."""
+        """The codec of chunks, or of chunks within shards."""
         return Codec("blosc", 3, "zstd", "bitshuffle") if self.format == "zarr2" else Codec("blosc", 5, "lz4")
 
     def documents(self) -> Documents:
         """Return the metadata documents of the array by file name."""
         new = NewArray(
-            # The published software names no dimensions of this array.
+            # The published software does not name the dimensions of this array.
             dims=None if self.format == "zarr2" else ("row", "column"),
             shape=(self.rows, self.columns),
             dtype=np.dtype("f4"),
@@ -116,12 +116,12 @@ class DataLayout:
 
 
 def zarr_format(format: str) -> Literal[2, 3]:  # noqa: A002
-    """Return the version of the Zarr format that a layout has."""
+    """Return the version of the Zarr format of a layout."""
     return 2 if format == "zarr2" else 3
 
 
 def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  # noqa: A002
-    """Return the rows of a stored object of an array that is long enough to fill it; see `DataLayout.choose`."""
+    """Return the rows of a full stored object of an array; see `DataLayout.choose`."""
     if format not in FORMATS:
         raise ConventionError(f"{format!r} is not a layout of a store; choose one of {', '.join(FORMATS)}")
     if rows_per_chunk is not None and rows_per_chunk < 1:
@@ -141,7 +141,7 @@ def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  #
 
 
 def array_files(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # noqa: A002
-    """Return the files of a small array of one dimension, metadata and its only chunk, by name."""
+    """Return the files of a small array of one dimension, its metadata and its only chunk, by name."""
     raw = np.ascontiguousarray(values, "<i8" if values.dtype.kind in "iu" else "<f8")
     codec = Codec("blosc", inner="lz4") if format == "zarr2" else Codec("none")
     new = NewArray(("variable",), raw.shape, raw.dtype, (max(raw.size, 1),), 0, codec, {})
@@ -152,24 +152,24 @@ def array_files(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # n
 
 
 def dumped(document: Mapping[str, Any]) -> bytes:
-    """Return a JSON document as the published software writes it: sorted, indented."""
+    """Return a JSON document in the form of the published software, sorted and indented."""
     return document_bytes(document, published=True)
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON document so that it is there whole or not at all."""
+    """Write a JSON document atomically."""
     write_bytes(path, dumped(document))
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file atomically."""
     with refusals_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
 
 
 def _filled(rows: Rows, length: int) -> Rows:
-    """Return rows filled up with zeros, which is what a chunk beyond the end of an array holds."""
+    """Return rows padded with zeros, as in a chunk beyond the end of an array."""
     if len(rows) == length:
         return np.ascontiguousarray(rows)
     whole = np.zeros((length, rows.shape[1]), np.float32)

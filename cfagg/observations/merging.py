@@ -1,4 +1,4 @@
-"""Sorted runs of rows in files, and merging them into one order, each distinct row once, in bounded memory."""
+"""Sorted runs of rows in files, and merging them into one sequence of distinct rows in bounded memory."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Portion:
 
     @property
     def rows(self) -> int:
-        """Number of rows, equal ones counted."""
+        """Number of rows, including duplicates."""
         return sum(len(p) for p in self.ranges)
 
 
 def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
-    """Return portions of the rows of sorted runs, in order; of `most` rows where there are cuts for it."""
+    """Return portions of the rows of sorted runs, in order, of at most `most` rows if the cuts allow it."""
     runs = [r for r in runs if r.rows]
     if not runs:
         return []
     searched = _Searched(runs)
     cuts = _cuts(searched)
-    # Numbers of the cuts between which each run lies.
+    # The runs between each cut and the next.
     active: list[list[int]] = [[] for _ in range(len(cuts))]
     for k in range(len(runs)):
         for i in range(_place(cuts, searched.row(k, 0), 0), _place(cuts, searched.row(k, -1), 1)):
@@ -65,7 +65,7 @@ def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
 
 
 def merge_portion(portion: Portion, path: Path) -> Run:
-    """Merge the rows of a portion into a run, each distinct row once."""
+    """Merge the rows of a portion into a run of distinct rows."""
     from cfagg.kernels.rows import merge_runs
 
     bounds = np.concatenate([[0], np.cumsum([len(p) for p in portion.ranges])]).astype(np.int64)
@@ -75,9 +75,9 @@ def merge_portion(portion: Portion, path: Path) -> Run:
 
 
 class _Searched:
-    """Runs in which rows are looked for, without keeping them in memory."""
+    """Runs that are searched without keeping them in memory."""
 
-    #: After so many searches the pages that they touched are given back; one may be two megabytes.
+    #: Number of searches after which the pages that they touched are released; one may be two megabytes.
     _PATIENCE = 16
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -88,13 +88,13 @@ class _Searched:
         return len(self._rows)
 
     def row(self, k: int, number: int) -> Rows:
-        """Return a row, shape (1, columns); of negative number from the end."""
+        """Return a row, shape (1, columns); negative numbers count from the end."""
         self._touch(k)
         rows = self._rows[k]
         return np.array(rows[number % len(rows)][None])
 
     def find(self, k: int, start: int, cut: Rows) -> int:
-        """Return how many rows of a run are before a cut, `start` of which are known to be."""
+        """Return the number of rows of a run before a cut, which is known to be at least `start`."""
         from cfagg.kernels.rows import lower_bound
 
         self._touch(k)
@@ -111,7 +111,7 @@ class _Searched:
 
 
 def _cuts(runs: _Searched) -> Rows:
-    """Return cuts in order: a row, and in one more column whether the cut is after the rows equal to it."""
+    """Return cuts in order: a row, and in a further column whether the cut is after the rows equal to it."""
     ends = np.concatenate([runs.row(k, end) for k in range(len(runs)) for end in (0, -1)])
     after = np.tile(np.array([[0], [1]], np.float32), (len(runs), 1))
     return sort_unique(np.concatenate([ends, after], axis=1))
@@ -129,7 +129,7 @@ def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int,
     total = sum(b - a for _, a, b in spans)
     if len(spans) <= 1 or total <= most:
         return [Portion(tuple(RowRange(runs[k], a, b) for k, a, b in spans))] if spans else []
-    # Between two of the samples there are no more rows of a run than the step.
+    # Between two samples of a run there are at most as many rows as the step.
     step = max(1, most // len(spans))
     samples = [searched.row(k, i) for k, a, b in spans for i in range(a + step, b, step)]
     cuts: list[Rows | None] = [*sort_unique(np.concatenate(samples))] if samples else []
@@ -147,7 +147,7 @@ def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int,
 
 
 def sort_unique(rows: Rows) -> Rows:
-    """Return rows sorted by all columns, each distinct one once; -0.0 and NaN are normalised in place."""
+    """Return the distinct rows sorted by all columns; -0.0 and NaN are normalised in place."""
     from cfagg.kernels import rows as kernel
 
     kernel.normalise(rows)
@@ -155,7 +155,7 @@ def sort_unique(rows: Rows) -> Rows:
         return rows
     keys = np.empty(len(rows), np.int64)
     kernel.sort_keys(rows, keys)
-    # NumPy's sort is quick on what is sorted in parts and on what is not; only ties are left.
+    # NumPy sorts the keys, stably if they are mostly sorted; only ties remain.
     order = np.argsort(keys, kind="stable" if _mostly_sorted(keys) else "quicksort")
     kernel.sort_order(rows, keys, order)
     out = np.empty_like(rows)
@@ -176,7 +176,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """A file of sorted rows, each once."""
+    """A file of sorted, distinct rows."""
 
     path: Path
     rows: int
@@ -199,7 +199,7 @@ class Run:
         return np.memmap(self.path, np.float32, "r", shape=(self.rows, self.columns))
 
     def whole(self) -> bool:
-        """Whether the file is there and is what was written."""
+        """Whether the file exists and has the content that was written."""
         try:
             if self.path.stat().st_size != 4 * self.rows * self.columns:
                 return False
@@ -212,12 +212,12 @@ class Run:
         return found == self.checksum
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a record says of it."""
+        """Return the entry of the run in a record."""
         return {"file": self.path.name, "rows": self.rows, "columns": self.columns, "crc": self.checksum}
 
     @classmethod
     def from_json(cls, folder: Path, found: Mapping[str, Any]) -> Run:
-        """Return the run that a record tells of."""
+        """Return the run described by an entry of a record."""
         return cls(folder / str(found["file"]), int(found["rows"]), int(found["columns"]), int(found["crc"]))
 
 
@@ -241,12 +241,12 @@ def write_run(path: Path, rows: Rows) -> Run:
 
 
 def write_record(path: Path, document: Mapping[str, Any]) -> None:
-    """Write that a step is done."""
+    """Write the record that a step is done."""
     write_document(path, {"record": dict(document), "crc": _digest(document)})
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """Return what `write_record` wrote, or `None` if there is nothing, or something else."""
+    """Return the document that `write_record` wrote, or `None` if the file is absent or anything else."""
     try:
         found = json.loads(read_own(path))
         record = found["record"]
@@ -266,10 +266,10 @@ def _digest(document: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows of ranges that follow one another."""
+    """The rows of consecutive ranges."""
 
     ranges: tuple[RowRange, ...]
-    #: Number of the first row of each span, and of all.
+    #: Number of the first row of each range, and the total.
     bounds: npt.NDArray[np.int64]
     columns: int
 

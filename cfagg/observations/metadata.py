@@ -23,7 +23,7 @@ from cfagg.errors.redacting import redacted
 if TYPE_CHECKING:
     import xarray as xr
 
-# What is converted is a `cfagg.observations.sample.Sample`, which leads here.
+# The functions convert a `cfagg.observations.sample.Sample`, whose methods call them.
 __all__ = ["as_json", "describe", "describe_store", "to_arrow", "to_pandas", "to_xarray", "versions"]
 
 #: Packages on which the values of a sample may depend.
@@ -31,7 +31,7 @@ _PACKAGES = ("numpy", "numcodecs", "zarr", "numba")
 
 
 def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
-    """Return the versions of those packages that are installed; none of them is loaded."""
+    """Return the versions of the installed ones among some packages, without loading them."""
     found = {}
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
@@ -40,7 +40,7 @@ def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
 
 
 def describe(dataset: Any) -> dict[str, Any]:
-    """Return what a dataset is, as JSON has it; see `cfagg.observations.dataset.Observations.metadata`."""
+    """Return a description of a dataset in JSON types; see `cfagg.observations.dataset.Observations.metadata`."""
     plan, store = dataset.plan, dataset.store
     return {
         "kind": "observations",
@@ -70,8 +70,8 @@ def describe(dataset: Any) -> dict[str, Any]:
 
 
 def describe_store(store: Any) -> dict[str, Any]:
-    """Return where a store is, what it says of itself, and a digest by which its data are known again."""
-    # The recipe stands beside the sources, once.
+    """Return the location of a store, its description, and a digest that identifies its data."""
+    # The recipe is given once, beside the sources.
     attributes = {k: v for k, v in store.attributes.all.items() if k != "recipe"}
     return {
         "path": redacted(str(store.path), mark=""),
@@ -84,7 +84,7 @@ def describe_store(store: Any) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as plain dictionaries, lists, text and numbers; what is not finite becomes ``None``."""
+    """Return a value as plain dictionaries, lists, text and numbers; numbers that are not finite become ``None``."""
     if isinstance(value, Mapping):
         return {str(k): as_json(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -102,7 +102,7 @@ def as_json(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
-#: Attributes of the coordinates, as CF names them.
+#: CF attributes of the coordinates.
 _CF = {
     "time": {"standard_name": "time", "long_name": "time of observation"},
     "latitude": {"standard_name": "latitude", "units": "degrees_north"},
@@ -110,7 +110,7 @@ _CF = {
     "timedelta": {"long_name": "time from the date of the sample to the observation", "units": "s"},
 }
 
-#: Attributes that xarray or a file format keeps for itself.
+#: Attributes reserved by xarray or a file format.
 _RESERVED = {*DECODING_ATTRIBUTES, "dtype", "coordinates", "dimensions"}
 
 
@@ -122,14 +122,14 @@ def to_pandas(sample: Any) -> Any:
 
 
 def to_xarray(sample: Any) -> xr.Dataset:
-    """Return a Dataset of points along ``obs``, as of chapter 9 of CF (``featureType: point``)."""
+    """Return a Dataset of points along ``obs``, as in chapter 9 of CF (``featureType: point``)."""
     import xarray as xr
 
     columns = _columns(sample, "time", ("obs",))
     taken = {"time", "latitude", "longitude", "timedelta"}
     attributes = sample.header.attributes
     coords = {k: ("obs", columns[k], dict(_CF[k])) for k in ("time", "latitude", "longitude")}
-    # A plain number of seconds: a timedelta64 would be decoded into other units again.
+    # A plain number of seconds, since a timedelta64 would be decoded into other units.
     data = {"timedelta": ("obs", columns["timedelta"], dict(_CF["timedelta"]))}
     for name, values in columns.items():
         if name not in taken:
@@ -160,7 +160,7 @@ def to_arrow(sample: Any) -> Any:
 
 
 def _columns(sample: Any, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the columns of a sample by name, the dates under the name `date`; `reserved` names have another use."""
+    """Return the columns of a sample by name, the dates under the name `date`; `reserved` names are used otherwise."""
     header, details = sample.header, sample.details
     columns: dict[str, Any] = {
         date: details.dates,
@@ -184,7 +184,7 @@ def _columns(sample: Any, date: str, reserved: tuple[str, ...] = ()) -> dict[str
 
 
 def _attribute(value: Any) -> Any:
-    """Return an attribute that netCDF can hold: text, a number, numbers; anything else as JSON."""
+    """Return an attribute in a form that netCDF can represent: text, numbers, or anything else as JSON."""
     plain = as_json(value)
     if isinstance(plain, bool):
         return int(plain)

@@ -1,4 +1,4 @@
-"""`open_observations`: a store of observations, cut into samples."""
+"""`open_observations`: a store of observations, divided into samples."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def open_observations(
 ) -> Observations:
     """Open a store of observations as samples, one per date, of the observations in a window around it.
 
-    The samples have the dates `start`, `start` + `frequency`, … as far as `end`: there are
-    ``(end - start) // frequency + 1``.  `start` and `end` may be anything: where the store has no observations, samples
-    have no rows, and where several all have none, a `CfaggWarning` says so.  Only metadata are read; stores of
-    anemoi-datasets are opened as they are.
+    The samples have the dates `start`, `start` + `frequency`, … up to `end`: ``(end - start) // frequency + 1`` dates.
+    `start` and `end` may be any dates: samples without observations in the store have no rows, and a `CfaggWarning` is
+    issued if there are several and none has any.  Only metadata are read; stores of anemoi-datasets can be opened
+    directly.
 
     Parameters
     ----------
@@ -53,41 +53,41 @@ def open_observations(
         A directory, or a URL ``http://``, ``https://`` or ``s3://``.
     start, end : int, str, datetime.date, datetime.datetime or numpy.datetime64, optional
         First and last date: a year ``1979``, a month ``"1979-05"`` or ``197905``, a day ``"1979-05-31"`` or
-        ``19790531``, or a full time ``"1979-05-31T06:00:00"``; in UTC where there is no time zone.  A year, month or
-        day as `end` lasts to its last second.  Left out, the date of the first or last observation.
+        ``19790531``, or a full time ``"1979-05-31T06:00:00"``; in UTC unless a time zone is given.  A year, month or
+        day as `end` includes its last second.  By default, the date of the first or last observation.
     window : str
         The time window of a sample, relative to its date: ``"(-3,+3]"``, ``"(-1d,0]"``, ``"[-PT90M,06:00)"``.  A round
         bracket excludes its end, a square one includes it; numbers are hours.
     frequency : int, str, datetime.timedelta or numpy.timedelta64
         Step between samples: ``"6h"``, ``"1d"``, ``"30min"``, ``"PT6H"``; numbers are hours.
     select, drop : str, sequence of str or set of str, optional
-        Variables to keep, in this order (of a set, in the store's), and variables to leave out.
+        Variables to keep, in this order (for a set, in the store's order), and variables to leave out.
     reorder : sequence of str, mapping of str to int, or "sort", optional
         Order of all variables that are left.
     rename : mapping of str to str, optional
         New names by the store's names.
     area : (north, west, south, east), optional
-        Keeps observations in this area, its bounds included, in degrees; it may reach over 0° or 180°.
+        Area to keep, bounds included, in degrees; it may cross 0° or 180°.
     thin : int, float or mapping, optional
-        Keeps a part of each sample: every n-th row (``4`` or ``{"every": 4}``), each row with a chance (``0.1`` or
-        ``{"random": 0.1, "seed": 7}``; the same rows whenever the sample is read), or the earliest row in each cell of
-        a grid (``{"grid": 1.0}``, in degrees).  After `area`.
+        Part of each sample to keep: every n-th row (``4`` or ``{"every": 4}``), each row with a probability (``0.1`` or
+        ``{"random": 0.1, "seed": 7}``, always the same ones), or the earliest row in each cell of a grid
+        (``{"grid": 1.0}``, in degrees).  It is applied after `area`.
     statistics : mapping, Observations, str or path, optional
-        What ``ds.statistics`` gives.  By default the store's; else a mapping of names to one number per variable,
-        another dataset or the path of its store, or a choice of rows, ``"all"``, ``"80% of records"`` or
-        ``"80% of period"``, of which statistics are calculated now.
+        The source of ``ds.statistics``, by default the store.  Otherwise a mapping of names to one number per variable,
+        another dataset or the path of its store, or a choice of rows from which they are calculated now: ``"all"``,
+        ``"80% of records"`` or ``"80% of period"``.
     sample : {"data", "deltatime"}
         Columns of ``ds[i]``: the variables, or before them ``deltatime`` (seconds from the sample's date),
         ``latitude`` and ``longitude``.
     index : str, optional
-        Kind of index to look dates up in: ``"pages"``, ``"bisect"``, ``"btree"`` or one of an entry point
+        Kind of index for looking up dates: ``"pages"``, ``"bisect"``, ``"btree"`` or that of an entry point in
         ``cfagg.indexes``.  By default the fastest that the store has.
     options : mapping, optional
         The former name of `storage_options`.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect; none by default.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        Options of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def open_observations(
     Raises
     ------
     OptionError
-        Dates, windows, variables, areas or thinnings that are not understood or not there.
+        Dates, windows, variables, areas or thinnings are invalid or do not exist.
     SourceError
         There is no such store, or its metadata are damaged.
     ConventionError
@@ -138,7 +138,7 @@ def open_observations(
         raise OptionError(
             "open_observations opens one store; open each, and give the datasets to cfagg.join_observations"
         )
-    # What needs no store is checked first: a mistake is told at once, wherever the store is.
+    # Arguments that do not depend on the store are checked first, so that mistakes are reported at once.
     span, region, thinning = Window.of(window), parse_area(area), parse_thinning(thin)
     if options is not None and storage_options is not None:
         raise OptionError("storage_options and options are the same; give storage_options")
@@ -146,7 +146,7 @@ def open_observations(
     store = open_store(path, options=options, allow=allow)
     columns = Columns.all_of(store.variables).choose(select, drop, reorder, rename)
     found = store.index(index)
-    # Asked for only where it is needed: it may be a read from far away.
+    # Only if needed, since it may require a remote read.
     held = None
     if (start is None or end is None) and found.first is not None and found.last is not None:
         held = found.first, found.last

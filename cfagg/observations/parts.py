@@ -1,4 +1,4 @@
-"""Reading one part of a recipe into sorted runs, and the record that it is done."""
+"""Reading one part of a recipe into sorted runs, and recording that it is done."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class PartRead:
     """The result of reading one part."""
 
     number: int
-    #: In the order of its rows; none if it has no rows.
+    #: The variables in the order of its rows; empty if it has no rows.
     variables: tuple[str, ...]
     attributes: dict[str, dict[str, Any]]
-    #: Rows that were read, including duplicates.
+    #: Number of rows that were read, including duplicates.
     rows: int
     #: Variables of whole numbers that float32 had to round.
     rounded: tuple[str, ...]
@@ -87,7 +87,7 @@ def arrange(found: PartRead, variables: Sequence[str], folder: Path) -> PartRead
 
 
 def recorded(folder: Path, number: int) -> PartRead | None:
-    """Return a part that was read before; `None` if it was not, or if its files are incomplete."""
+    """Return a part that was read before, or `None` if it was not or if its files are incomplete."""
     record = read_record(folder / f"part-{number:06d}.json")
     if record is None:
         return None
@@ -105,7 +105,7 @@ def _keep(folder: Path, found: PartRead) -> PartRead:
 
 
 def _give_back() -> None:
-    """Return the memory that Arrow keeps for later use to the system, if sources have used Arrow."""
+    """Return memory that Arrow keeps for later use to the system, if sources have used Arrow."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
@@ -164,7 +164,7 @@ class _Reading:
 
 def _is_rounded(column: Any) -> bool:
     """Return whether float32 cannot represent every value of a column of whole numbers, whatever its type."""
-    # Text files, and tables with gaps, give whole numbers as float64.
+    # Whole numbers from text files and from tables with gaps are float64.
     if column.dtype.kind not in "iuf" or (column.dtype.kind == "f" and column.dtype.itemsize <= 4):
         return False
     values = column.dropna().to_numpy(dtype=np.float64) if not isinstance(column.dtype, np.dtype) else column.to_numpy()
@@ -175,13 +175,13 @@ def _is_rounded(column: Any) -> bool:
         if not large.any():
             return False
         values = values[np.isfinite(values)]
-        # Above 2**53 every real number is whole, so that counts cannot be recognised.
+        # Above 2**53 every float64 is whole, so counts cannot be recognised.
         counts = bool((values == np.rint(values)).all() and (np.abs(values) <= _MOST).all())
         return counts and bool((values.astype(np.float32) != values).any())
 
 
 def _without_nans(variables: Sequence[str], allow: bool | tuple[str, ...], where: str) -> Sequence[str]:
-    """Return the variables that may not have NaN."""
+    """Return the variables that must not have NaN."""
     if isinstance(allow, bool):
         return () if allow else variables
     unknown = [v for v in allow if v not in variables]

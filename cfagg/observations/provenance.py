@@ -1,7 +1,7 @@
-"""Attributes of a store that say what it is and what it was built from.
+"""Attributes of a store that identify it and record its origin.
 
-They contain no time of writing, nor anything else that differs between two builds of the same rows: equal builds
-give stores that are equal byte by byte.
+They contain neither the time of writing nor anything else that differs between two builds of the same rows, so equal
+builds give stores that are identical byte for byte.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Base", "build_attributes", "identifier", "iso", "open_base", "period
 
 #: Packages whose versions are recorded.
 _PACKAGES = ("numcodecs", "numpy", "pandas", "pyarrow", "netCDF4", "zarr")
-#: Names of stores are made in this space.
+#: The namespace of the UUIDs of stores.
 _SPACE = uuid.UUID("8d0f5a8e-6c1b-5a3c-9f43-1c0f6f0c3a55")
 
 
@@ -80,7 +80,7 @@ def identifier(recipe: Mapping[str, Any], variables: Sequence[str], checksums: S
 
 
 def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe to keep in a store: its contents without the partition, and without folders if requested."""
+    """Return the recipe to record in a store: its contents without the partition, and without folders if requested."""
     document = {k: v for k, v in recipe.document.items() if k != "build"}
     dates = document.get("dates")
     if isinstance(dates, dict):
@@ -93,7 +93,7 @@ def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an input without server options that may be keys, because stores are passed on."""
+    """Return an input without server options that may be secrets, since stores are passed on."""
     if isinstance(value, Mapping):
         found = {k: _without_secrets(v) for k, v in value.items()}
         if isinstance(options := found.get("options"), Mapping):
@@ -111,7 +111,7 @@ def sources_of(recipe: Recipe) -> list[dict[str, str]]:
 
 
 def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
-    """Return the periods that a store was built from; `None` if it does not say so, or not in this form."""
+    """Return the recorded periods that a store was built from, or `None` if they are absent or in another form."""
     told = attributes.get("cfagg")
     found = told.get("periods") if isinstance(told, dict) else None
     try:
@@ -152,13 +152,13 @@ class Base:
     store: ObservationStore
     #: Its rows, read without a cache.
     source: StoredRows
-    #: What it was built from.
+    #: The periods that it was built from.
     periods: list[Part]
     #: Parts that the recipe adds.
     new: list[Part]
 
     def rows_before(self, row: Rows) -> int:
-        """Return how many rows are before a row of shape (1, columns)."""
+        """Return the number of rows before a row of shape (1, columns)."""
         from cfagg.kernels.rows import lower_bound
 
         def is_behind(number: int) -> bool:

@@ -36,7 +36,7 @@ __all__ = ["Recipe", "load_recipe", "plain", "read_yaml"]
 #: Keys that describe a store and are kept with it.
 _WORDS = ("name", "description", "licence", "license", "attribution", "purpose", "dataset_status", "version")
 
-#: Keys in which recipes keep parts to be used elsewhere by reference.
+#: Keys in which recipes keep parts that are used elsewhere by reference.
 _SHELVES = ("common", "aliases", "config_version", "flavour")
 
 
@@ -50,12 +50,12 @@ class Recipe:
     build: Build
     statistics: Statistics
     description: dict[str, str] = field(repr=False)
-    #: The recipe as given, in values that JSON has.
+    #: The recipe as given, in JSON values.
     document: dict[str, Any] = field(repr=False)
     _given: tuple[Mapping[str, Any], Path | None] = field(repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is pickled is the recipe as given: its sources say whether their options may be.
+        # The recipe is pickled as given, if its sources allow pickling their options.
         for place in (p for read in self.input.reads() for p in getattr(read.source, "places", ())):
             if isinstance(place, Url):
                 place.options.__getstate__()
@@ -63,7 +63,7 @@ class Recipe:
 
     @property
     def published_statistics(self) -> bool:
-        """Whether statistics are of the first part of the period, as in the published software without the section."""
+        """Whether statistics cover the first part of the period, as in the published software without the section."""
         return self.document.get("statistics") is None and self.output.format == "zarr2"
 
     def parts(self) -> list[Part]:
@@ -71,8 +71,8 @@ class Recipe:
         return self.dates.parts(self.build.group_by)
 
     def prepare(self, directory: str | Path) -> None:
-        """Let the sources read what they read only once, and keep it in a directory."""
-        # It may be called again: what is there, whole and still of the same files is used.
+        """Let the sources read data that they read only once, and keep them in a directory."""
+        # It may be called again; complete data of unchanged files are reused.
         prepare(self.input, Path(directory))
 
     def frames(self, part: Part) -> Iterator[pd.DataFrame]:
@@ -102,8 +102,8 @@ class Recipe:
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     """Return a checked recipe from a YAML file or a mapping."""
-    # In a mapping, functions may stand where sources and filters do.  Relative paths in a file are looked for beside
-    # it, then in the working directory.
+    # In a mapping, functions may replace sources and filters.  Relative paths in a file are searched for beside it,
+    # then in the working directory.
     if isinstance(recipe, Recipe):
         return recipe
     if isinstance(recipe, Mapping):
@@ -180,10 +180,10 @@ def _from_mapping(given: Mapping[str, Any], path: Path | None) -> Recipe:
     return Recipe(found.dates, found.input, *sections, description, document, (given, path))
 
 
-#: Bytes of a recipe's text, and values in it after aliases are unfolded.
+#: Largest size of a recipe in bytes of text, and in values after aliases are expanded.
 MOST_BYTES, MOST_VALUES, DEEPEST = 4 * 2**20, 200_000, 64
 
-#: Numbers of base 60, which are times of day here.
+#: Numbers of base 60 in YAML, which are times of day here.
 _BASE_60 = re.compile(r"[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.\d*)?")
 
 
@@ -232,7 +232,7 @@ class _not_base_60:  # noqa: N801  # stands for a regular expression
         self.pattern = pattern
 
     def match(self, text: str) -> Any:
-        """Return a true value if the text has the pattern's type."""
+        """Return a true value if the text matches the pattern and is not a number of base 60."""
         return None if _BASE_60.fullmatch(text) else self.pattern.match(text)
 
 

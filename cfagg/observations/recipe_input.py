@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Concat", "Filtered", "InputReader", "Join", "Read", "Step", "failed", "prepare"]
 
-#: Steps inside steps.
+#: Largest depth of nested steps.
 _DEEPEST = 16
 
 
 class InputReader:
-    """Makes steps from a recipe, and collects its problems."""
+    """Creates steps from a recipe, and collects its problems."""
 
     def __init__(self, period: Period | None, directory: Path | None, problems: list[Problem]) -> None:
         self.period = period
@@ -36,7 +36,7 @@ class InputReader:
         self.problems = problems
 
     def read(self, values: Any, where: str, depth: int = 0) -> Step | None:
-        """Return a source, pipe, join or concat; `None` and problems if it is not valid."""
+        """Return a source, pipe, join or concat; if it is invalid, return `None` and add problems."""
         named = self._named(values, where)
         if named is None:
             return None
@@ -95,7 +95,7 @@ class InputReader:
         return found
 
     def _made(self, kind: Any, name: str, config: Any, where: str) -> Any:
-        """Return a source or filter made with its settings."""
+        """Return a source or filter created with its settings."""
         place = f"{where}.{name}"
         cls = find(kind, name)
         if cls is None:
@@ -118,7 +118,7 @@ class InputReader:
         return None
 
     def _named(self, values: Any, where: str) -> tuple[str, Any] | None:
-        """Return the one name of a step and its settings; a function is its own name."""
+        """Return the only name of a step and its settings; a function is its own name."""
         if callable(values):
             return "callable", {"function": values}
         if isinstance(values, Mapping) and len(values) == 1:
@@ -181,7 +181,7 @@ class Read:
             found = self.source.read(start, end)
             several = isinstance(found, Iterable) and not isinstance(found, pd.DataFrame | str | dict)
             for frame in found if several else [found]:
-                # Without rows, columns often lack types or are absent; nothing is reported about them.
+                # Without rows, columns often lack types or are absent, which is not reported.
                 if not isinstance(frame, pd.DataFrame) or len(frame):
                     yield check_frame(frame, "it", start, end)
         except Exception as error:
@@ -288,7 +288,7 @@ def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
 
 
 def prepare(step: Step, directory: Path) -> None:
-    """Let all sources keep in a directory what they read only once."""
+    """Let all sources keep data that they read only once in a directory."""
     for read in step.reads():
         method = getattr(read.source, "prepare", None)
         if method is None:

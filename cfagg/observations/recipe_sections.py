@@ -1,7 +1,7 @@
 """The sections of a recipe except its input, as models: dates, output, build and statistics.
 
-Keys of the published recipes that only concern how that software works are accepted and have no effect; keys that
-would change what is stored are honoured or refused.
+Keys of the published recipes that only affect the working of that software are accepted and ignored; keys that affect
+the stored data are honoured or refused.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from cfagg.observations.settings import (
 
 __all__ = ["FREQUENCY", "NO_VARIABLES", "Build", "Output", "Statistics", "period_of"]
 
-#: The step of dates where a recipe gives none.
+#: The default step of dates.
 FREQUENCY = timedelta(hours=1)
 
-#: Missing dates, ranges unfolded.
+#: Largest number of missing dates, with ranges expanded.
 _MOST_MISSING = 1_000_000
 
-#: Why a recipe sets no variables of the environment.
+#: The reason why recipes cannot set environment variables.
 NO_VARIABLES = "is not set by cfagg; set the variables before it starts"
 
 _NOT_HERE = refused("is not for observations; give start, end and frequency", even_empty=True)
@@ -79,7 +79,7 @@ class _Dates(Section):
 
 
 def period_of(values: Any, frequency: timedelta = FREQUENCY) -> Period:
-    """Return the dates of a section ``dates``, in steps of `frequency` if it gives none; else ValidationError."""
+    """Return the dates of a section ``dates``, by default in steps of `frequency`; raise ValidationError if invalid."""
     dates = _Dates.model_validate(values)
     start, end, step = dates.start, dates.end, dates.frequency or frequency
     if end < start:
@@ -171,7 +171,7 @@ def _group(value: Any) -> Any:
 
 
 class Build(Section):
-    """How a store is built: `group_by` divides the dates into parts, and `allow_nans` may name columns."""
+    """The settings of a build: `group_by` divides the dates into parts, and `allow_nans` may name columns."""
 
     ignored: ClassVar[tuple[str, ...]] = (
         "additions", "use_grib_paramid", "variable_naming", "remapping", "max_fragment_size", "validate_date_ranges",
@@ -201,7 +201,7 @@ def _share(value: Any) -> Fraction | None:
 
 
 def _whole_day(value: Any) -> datetime:
-    """Return an end date; a day without a time becomes its last second, because its observations count."""
+    """Return an end date; a day without a time becomes its last second, so that its observations are included."""
     text = str(value).strip()
     end = as_date(value, end=True)
     a_day = len(text) in (8, 10) and text[-1:].isdigit()
@@ -244,7 +244,7 @@ class Statistics(Section):
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
-        """Check before anything is read that one choice is made, and that the tendencies can be computed."""
+        """Check before reading that there is one choice, and that the tendencies can be computed."""
         from cfagg.observations.statistics import tendency_grid
 
         choices = {"start": self.start or self.end, "records": self.records, "period": self.period}

@@ -57,7 +57,7 @@ def plain_name(name: str) -> str:
 
 
 def register_source[T: type](name: str) -> Callable[[T], T]:
-    """Return a decorator that makes a class a source of recipes (see `cfagg.observations.sources.Source`).
+    """Return a decorator that registers a class as a source of recipes (see `cfagg.observations.sources.Source`).
 
     Examples
     --------
@@ -76,7 +76,7 @@ def register_source[T: type](name: str) -> Callable[[T], T]:
 
 
 def register_filter[T: type](name: str) -> Callable[[T], T]:
-    """Return a decorator that makes a class a filter of recipes (see `cfagg.observations.filters.Filter`).
+    """Return a decorator that registers a class as a filter of recipes (see `cfagg.observations.filters.Filter`).
 
     Examples
     --------
@@ -108,7 +108,7 @@ def known(kind: Kind) -> list[str]:
 
 
 def find(kind: Kind, name: str) -> type[Any] | None:
-    """Return the class registered under a name; `None` if there is none."""
+    """Return the class registered under a name, or `None` if there is none."""
     plain = plain_name(name)
     if plain in _registered[kind]:
         return _registered[kind][plain]
@@ -138,7 +138,7 @@ def not_known(kind: Kind, name: str) -> str:
 
 
 class Config(dict[str, Any]):
-    """The configuration of a source or filter: a mapping that knows its place and the recipe's directory."""
+    """The configuration of a source or filter: a mapping with its place in the recipe and the recipe's directory."""
 
     def __init__(self, values: Mapping[str, Any] | None = None, where: str = "", directory: Path | None = None) -> None:
         super().__init__(values or {})
@@ -149,11 +149,11 @@ class Config(dict[str, Any]):
         return Config, (dict(self), self.where, self.directory)
 
     def path(self, text: str) -> str:
-        """Return an absolute path of a path in a recipe: relative to the recipe, else to the working directory."""
+        """Return a path in a recipe as absolute, relative to the recipe or else to the working directory."""
         # URLs are returned as they are.
         if "://" in text and not text.startswith("file://"):
             return text
-        # Unlike that of pathlib this one leaves the homes of unknown users as they are.
+        # Unlike that of pathlib, this function leaves the homes of unknown users unchanged.
         path = Path(os.path.expanduser(text.removeprefix("file://")))  # noqa: PTH111
         if path.is_absolute():
             return str(path)

@@ -1,4 +1,4 @@
-"""Rows of an array, read by decoding only the blocks that hold them."""
+"""Rows of an array, read by decoding only the blocks that contain them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from cfagg.storage.store import Source
 
 __all__ = ["MAX_SMALL", "Rows", "ahead", "read_small", "workers"]
 
-#: Bytes of an array that is read whole, such as statistics.
+#: Largest size in bytes of an array that is read whole, such as statistics.
 MAX_SMALL = 2**26
 
 Columns = slice | Sequence[int] | npt.NDArray[np.int64] | None
 
-#: Decoded bytes per thread; for fewer a second thread costs more than it saves.
+#: Decoded bytes per thread; for fewer, a second thread costs more than it saves.
 _SHARE = 2**22
 
 
 class Rows:
-    """The rows of one array of a store; it pickles, and many threads may read at the same time."""
+    """The rows of one array of a store; picklable, and safe to read from several threads."""
 
     def __init__(
         self, source: Source, array: StoredArray, *, cache: BlockCache | None = None, cached: bool = True
@@ -48,7 +48,7 @@ class Rows:
 
     def _prepare(self, cache: BlockCache | None, token: str | None) -> None:
         array = self.array
-        # A cache of no bytes where blocks are not to be kept: then reading goes the same way.
+        # If blocks are not to be kept, a cache of size 0 lets reading take the same path.
         used = (shared_cache if cache is None else cache) if self._cached else BlockCache(0)
         self._reader = BlockReader(self.source, array, used, token)
         self._width = array.shape[1] if len(array.shape) > 1 else 1
@@ -77,7 +77,7 @@ class Rows:
         return f"<Rows of {self.source.path}/{self.array.path} {self.shape} {self.dtype.name}>"
 
     def read(self, start: int, stop: int, columns: Columns = None) -> npt.NDArray[Any]:
-        """Return rows, of all or some columns, C-contiguous and in memory of their own."""
+        """Return a C-contiguous copy of rows, with all or some columns."""
         start, stop = self._bounds(start, stop)
         picked = self._columns(columns)
         whole = self._empty(stop - start)
@@ -143,7 +143,7 @@ class Rows:
         return np.empty((rows, self._width) if len(self.shape) > 1 else (rows,), self.dtype)
 
     def _finished(self, whole: npt.NDArray[Any], picked: slice | npt.NDArray[np.int64] | None) -> npt.NDArray[Any]:
-        """Convert the stored byte order to the native one, and return columns in memory of their own."""
+        """Convert the stored byte order to the native one, and return a copy of the columns."""
         decoder = self.array.unit_decoder
         if decoder is not None and decoder.swap:
             whole.byteswap(inplace=True)
@@ -151,17 +151,17 @@ class Rows:
             return whole
         if isinstance(picked, slice):
             return np.ascontiguousarray(whole[:, picked])
-        # "clip" is the mode that does not look at every number again.
+        # The mode "clip" avoids another check of every number.
         return np.take(whole, picked, axis=1, mode="clip")
 
     def _tasks(self, start: int, stop: int, whole: npt.NDArray[Any] | None) -> list[Callable[[], None]]:
-        """Return functions each of which fills a part of `whole`; if it is `None`, they only fill the cache."""
+        """Return functions that each fill a part of `whole`, or only the cache if it is `None`."""
         found: list[Callable[[], None]] = []
         at = start
         while at < stop:
             row, within = divmod(at, self._object_rows)
             first = at - within
-            # Parts end where chunks do, so that none is decoded twice.
+            # Parts end at the ends of chunks, so that no chunk is decoded twice.
             end = min(stop, first + self._object_rows, first + (within // self._step + 1) * self._step)
             found += [
                 partial(self._fill, row, column, within, end - first, at - start, whole)
@@ -194,14 +194,14 @@ class Rows:
                 task()
             return
         begun = [workers().submit(task) for task in tasks]
-        # Even if one fails: nothing may be written to the caller's memory after this returns.
+        # Wait even if one fails, since nothing may be written to the caller's memory after this returns.
         wait(begun)
         for done in begun:
             done.result()
 
 
 def _quietly(task: Callable[[], None]) -> None:
-    """Run a task whose result nobody waits for; damage is reported by the later read."""
+    """Run a task whose result nobody waits for; the later read reports damage."""
     try:
         task()
     except CfaggError:
@@ -217,7 +217,7 @@ def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
 
 
 _MOST = 8
-#: Most tasks in the queue that nobody waits for.
+#: Largest number of queued tasks that nobody waits for.
 _QUEUE = 512
 
 _pools: dict[str, ThreadPoolExecutor] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _place(c: Context) -> str | None:
-    """Return the path of the store of observations; `None` if the dataset is none."""
+    """Return the path of the store of observations, or `None` if the dataset is not one."""
     if not is_observations(c.dataset):
         return None
     return c.dataset.path or (c.dataset.source if "://" in c.dataset.source else None)
@@ -45,7 +45,7 @@ def _report(c: Context) -> CheckReport | None:
         try:
             return check_store(place, full=True, allow=c.options.allow, progress=told)
         except CfaggError:
-            return None  # OBS001 tells why it cannot be opened
+            return None  # OBS001 reports why it cannot be opened
 
 
 def _opened(c: Context) -> Iterator[Hit]:
@@ -72,7 +72,7 @@ def _found(c: Context, code: str) -> Iterator[Hit]:
             yield Hit(where, None, finding.text if where is not None else f"{finding.where}: {finding.text}")
 
 
-#: What ``cfagg check`` finds by the name of this module, as it finds the rules of other packages.
+#: The rules that ``cfagg check`` finds by the name of this module, like those of other packages.
 RULES = [
     Rule(
         code,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Details", "Header", "Sample"]
 
-#: Functions of NumPy, besides its universal functions, that calculate each element by itself.
+#: Functions of NumPy, besides its universal functions, that operate on single elements.
 _BY_ELEMENT = {np.nan_to_num, np.where}
 
 
@@ -34,10 +34,10 @@ type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 
 
 class Details:
-    """Where and when the rows of a sample were observed."""
+    """The places and dates of the rows of a sample."""
 
-    # Of each row day, second of the day, latitude and longitude, as stored; the dates of samples in seconds since 1970;
-    # and, where they are several, the number of the sample of each row.
+    # For each row, the day, second of the day, latitude and longitude as stored; the dates of samples in seconds since
+    # 1970; and, for several samples, the number of the sample of each row.
 
     __slots__ = ("_epochs", "_places", "references", "which")
 
@@ -69,7 +69,7 @@ class Details:
 
     @property
     def longitudes(self) -> Floats:
-        """Longitudes, float32 (n,), in degrees east, from 0 up to, not including, 360."""
+        """Longitudes, float32 (n,), in degrees east, from 0 up to but excluding 360."""
         return self._places[:, 3]
 
     @property
@@ -162,7 +162,7 @@ class Header:
 class Sample(np.ndarray[Any, np.dtype[np.float32]]):
     """Observations, float32 (rows, columns), with places and dates that stay with their rows.
 
-    A selection of rows, by slice, mask or numbers, selects the annotations too; arithmetic by element keeps them.  An
+    A selection of rows, by slice, mask or numbers, selects the annotations too; elementwise arithmetic keeps them.  An
     array that no longer consists of the rows (transposed or reduced) has no annotations.
 
     Examples
@@ -198,7 +198,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         facts = (size, ("dates", shown), ("type", self.dtype))
         return facts_html("Sample of observations", facts, [("columns", self._header.names)])
 
-    # ---- what belongs to the rows and columns
+    # ---- annotations of the rows and columns
 
     @property
     def details(self) -> Details:
@@ -229,7 +229,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     @property
     def longitudes(self) -> Floats:
-        """Longitudes of the rows, float32 (rows,), in degrees east, from 0 up to, not including, 360."""
+        """Longitudes of the rows, float32 (rows,), in degrees east, from 0 up to but excluding 360."""
         return self.details.longitudes
 
     @property
@@ -260,7 +260,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
     # ---- keeping rows and annotations together
 
     def __getitem__(self, key: Any) -> Any:
-        """Select as NumPy does; rows keep their annotations."""
+        """Select like NumPy; rows keep their annotations."""
         values = np.asarray(self)[key]
         if self._details is None or self._header is None or not isinstance(values, np.ndarray):
             return values
@@ -271,7 +271,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return Sample(values, self._details[rows], self._header if columns is None else self._header[columns])
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-        """Calculate as NumPy does; the result keeps the annotations if it has the same rows and columns."""
+        """Calculate like NumPy; the result keeps the annotations if it has the same rows and columns."""
         plain = [_plain(x) for x in inputs]
         if out is not None:
             kwargs["out"] = tuple(_plain(x) for x in out)
@@ -288,7 +288,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return _with_annotations_of(inputs, values) if by_element else values
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function of NumPy; the result of one that works by element keeps the annotations."""
+        """Call a function of NumPy; results of elementwise functions keep the annotations."""
         values = super().__array_function__(func, types, args, kwargs)
         return _with_annotations_of([*args, *kwargs.values()], values) if func in _BY_ELEMENT else values
 
@@ -307,12 +307,12 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return _annotated(np.asarray(self).astype(dtype, *args, **kwargs), self._details, self._header)
 
     def sort(self, *args: Any, **kwargs: Any) -> None:
-        """Sort in place as NumPy does; the annotations are dropped."""
+        """Sort in place like NumPy; the annotations are dropped."""
         self._details = self._header = None
         super().sort(*args, **kwargs)
 
     def partition(self, *args: Any, **kwargs: Any) -> None:
-        """Partition in place as NumPy does; the annotations are dropped."""
+        """Partition in place like NumPy; the annotations are dropped."""
         self._details = self._header = None
         super().partition(*args, **kwargs)
 
@@ -342,7 +342,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
 
 def _with_annotations_of(inputs: Any, values: Any) -> Any:
-    """Return the result of a calculation by element, with the annotations shared by all samples in its inputs."""
+    """Return the result of an elementwise calculation, with the annotations shared by all samples in its inputs."""
     samples = [x for x in inputs if isinstance(x, Sample) and x._details is not None]
     if not samples or not isinstance(values, np.ndarray):
         return values

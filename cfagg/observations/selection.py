@@ -1,4 +1,4 @@
-"""What is selected from a store: dates and windows of samples, and from their rows variables, an area and a part."""
+"""Selections from a store: dates and windows of samples, and variables, an area and a part of their rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ type Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Variables of a store: a selection, in some order, perhaps renamed."""
+    """A selection of the variables of a store, possibly reordered and renamed."""
 
-    #: Names as the user sees them, and in the store, in the same order.
+    #: Names for the user, and in the store, in the same order.
     names: tuple[str, ...]
     stored: tuple[str, ...]
 
@@ -106,9 +106,8 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
 class Area:
     """Latitudes and longitudes between bounds in degrees, all of which belong to the area."""
 
-    # From `west` eastwards to `east`, over 0° or 180° where that lies between; 360° or more is all around the globe.
-    # Places are stored in single precision; the bounds are rounded likewise, so that an observation on a bound is
-    # inside.
+    # From `west` eastwards to `east`, across 0° or 180° if necessary; 360° or more is the whole globe. Places are
+    # stored in single precision, and the bounds are rounded likewise, so that an observation on a bound is inside.
 
     north: float
     west: float
@@ -123,7 +122,7 @@ class Area:
             why = f"from {self.south} to {self.north} is not a range of latitudes"
             raise OptionError(f"area={bounds} is (north, west, south, east): {why}")
         low, high = sorted((self.west, self.east))
-        # A whole turn is the same in any convention, as from -0.5 to 359.5.
+        # A whole turn is the same in any convention, such as from -0.5 to 359.5.
         if low < 0 and high > 180 and self.east - self.west < 360:
             raise OptionError(
                 f"area={bounds} is (north, west, south, east) with longitudes of two conventions, of which one has "
@@ -133,7 +132,7 @@ class Area:
             raise OptionError(f"area={bounds} is (north, west, south, east): more than 360° from west to east")
 
     def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
-        """Return which places lie in the area; rows without a place do not."""
+        """Return which places are in the area; rows without a place are not."""
         south, north = np.float32(self.south), np.float32(self.north)
         inside: Mask = (latitudes >= south) & (latitudes <= north)
         if self.east - self.west >= 360:
@@ -145,7 +144,7 @@ class Area:
 
 def _wrapped(longitude: float) -> np.float32:
     rounded = np.float32(longitude % 360)
-    # Just west of 0° rounds to 360°, which is stored as 0°.
+    # Values just west of 0° round to 360°, which is stored as 0°.
     return np.float32(0) if rounded == 360 else rounded
 
 
@@ -172,7 +171,7 @@ class Thinning:
     """A part of the rows of each sample, the same in every read."""
 
     method: Literal["every", "random", "grid"]
-    #: n of every n-th row; the chance of a row, above 0 and at most 1; or the width of a cell in degrees.
+    #: The n of every n-th row; the probability of a row, above 0 and at most 1; or the width of a cell in degrees.
     amount: float
     seed: int = 0
 
@@ -205,9 +204,9 @@ class Thinning:
 
 
 def _random(rows: np.ndarray[Any, np.dtype[np.int64]], date: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return a number from 0 up to 1 for each row of a sample."""
-    # A counter is mixed (SplitMix64, Steele et al. 2014) rather than a generator drawn from: the numbers do not depend
-    # on the version of NumPy, on an area, or on the order in which samples are read.
+    """Return a number in [0, 1) for each row of a sample."""
+    # A counter is mixed (SplitMix64, Steele et al. 2014) instead of drawing from a generator, so that the numbers do
+    # not depend on the version of NumPy, on an area, or on the order in which samples are read.
     state: Any = mixed(np.uint64(seed & (2**64 - 1)) ^ mixed(np.array([date], np.int64).view(np.uint64)))
     return np.asarray((mixed(rows.view(np.uint64) ^ state) >> np.uint64(11)) * 2.0**-53)
 
@@ -247,19 +246,19 @@ def parse_thinning(value: Any) -> Thinning | None:
     return Thinning(method, float(amount), int(seed))  # type: ignore[arg-type]
 
 
-#: The columns that come before the variables in samples of the kind "deltatime".
+#: The columns that precede the variables in samples of the kind "deltatime".
 DELTATIME = ("deltatime", "latitude", "longitude")
 
-#: What ``sample=`` may be.
+#: The values of ``sample=``.
 KINDS = ("data", "deltatime")
 
-#: Seconds that single precision holds exactly; more do not fit into a column "deltatime".
+#: Seconds up to which single precision is exact; more do not fit into a column "deltatime".
 _EXACT = 2**24
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The samples of a store, and what is returned of their rows."""
+    """The samples of a store, and the parts of their rows that are returned."""
 
     dates: SampleDates
     window: Window
@@ -268,7 +267,7 @@ class Plan:
     thin: Thinning | None = None
     #: ``data``, or ``deltatime`` with seconds from the sample's date, latitude and longitude before the variables.
     kind: str = "data"
-    #: By the names of variables in the store, where they are not the store's own.
+    #: Statistics other than those of the store, by the names of its variables.
     statistics: Mapping[str, Mapping[str, float]] | None = None
 
     def __post_init__(self) -> None:
@@ -337,7 +336,7 @@ def _is_number(part: Any) -> bool:
 
 
 def _dimensions(part: Any) -> int:
-    """Return how many dimensions of an array a part of a key covers."""
+    """Return the number of dimensions of an array that a part of a key covers."""
     if isinstance(part, slice):
         return 1
     array = np.asarray(part)

@@ -1,6 +1,6 @@
-"""The sections of a recipe as typed models: pydantic finds every problem, and names its place in the recipe.
+"""The sections of a recipe as typed models, in which pydantic finds every problem and its place in the recipe.
 
-Imported only when a recipe is read, because loading pydantic takes longer than opening a store.
+It is imported only when a recipe is read, since loading pydantic takes longer than opening a store.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
-    #: Keys that are accepted and have no effect.
+    #: Keys that are accepted and ignored.
     ignored: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="wrap")
@@ -97,7 +97,7 @@ def wrong(*problems: tuple[Place, Any]) -> ValidationError:
 
 
 def places_of(error: ValidationError) -> list[tuple[Place, Any]]:
-    """Return the places of problems, and the message of each: text, or an error with problems of its own."""
+    """Return the places of problems, and the message of each: text, or an error with further problems."""
     found: list[tuple[Place, Any]] = []
     for detail in error.errors(include_url=False):
         context = detail.get("ctx", {})
@@ -130,7 +130,7 @@ def problems_of(error: ValidationError, where: str = "") -> list[Problem]:
 
 
 def parse[T: Section](model: type[T], values: Any, where: str, problems: list[Problem], **context: Any) -> T | None:
-    """Return a section of a recipe; `None` and problems if it is not valid."""
+    """Return a section of a recipe; if it is invalid, return `None` and add problems."""
     try:
         return model.model_validate({} if values is None else values, context=context)
     except ValidationError as error:
@@ -139,7 +139,7 @@ def parse[T: Section](model: type[T], values: Any, where: str, problems: list[Pr
 
 
 def settings_of[T: Section](model: type[T], config: Mapping[str, Any]) -> T:
-    """Return the settings of a source or filter; ConventionError with every problem if they are not valid."""
+    """Return the settings of a source or filter; raise ConventionError with every problem if they are invalid."""
     problems: list[Problem] = []
     found = parse(model, config, getattr(config, "where", ""), problems)
     if found is None:
@@ -148,7 +148,7 @@ def settings_of[T: Section](model: type[T], config: Mapping[str, Any]) -> T:
 
 
 def columns_of(kind: Any, config: Mapping[Any, Any], *, places: str = "") -> dict[str, Any]:
-    """Return the settings of a filter that has one per column; `places` says why date and place have none."""
+    """Return the settings of a filter that has one per column; `places` is the reason why date and place have none."""
     where = getattr(config, "where", "")
     problems = [Problem(where, f"the key {key!r} is not text") for key in config if not isinstance(key, str)]
     found: dict[str, Any] = {}
@@ -167,7 +167,7 @@ def columns_of(kind: Any, config: Mapping[Any, Any], *, places: str = "") -> dic
 
 
 def says(message: str) -> WrapValidator:
-    """Return the message for a value of another type; it follows the value."""
+    """Return a validator with a message for values of another type, which follows the value."""
 
     def check(value: Any, handler: Callable[[Any], Any]) -> Any:
         try:
@@ -179,7 +179,7 @@ def says(message: str) -> WrapValidator:
 
 
 class _Refusal(PlainValidator):
-    """A validator that refuses a key, which is not listed among the known ones."""
+    """A validator that refuses a key and keeps it off the list of known ones."""
 
 
 def refused(why: str, *, even_empty: bool = False) -> PlainValidator:
@@ -258,7 +258,7 @@ Names = Annotated[tuple[str, ...], PlainValidator(_names)]
 Paths = Annotated[tuple[str, ...], PlainValidator(_paths)]
 ByName = Annotated[dict[str, Any], PlainValidator(_mapping)]
 Date = Annotated[datetime, PlainValidator(_date)]
-#: A date that ends a range: a year or a month is meant to its last second.
+#: A date that ends a range; a year or a month includes its last second.
 End = Annotated[datetime, PlainValidator(_end)]
 Duration = Annotated[timedelta, PlainValidator(as_duration)]
 Flag = Annotated[bool, Field(strict=True), says("is neither true nor false")]

@@ -1,4 +1,4 @@
-"""Statistics of the columns of observations, identical to the last bit however the rows are split and merged.
+"""Statistics of the columns of observations, identical to the last bit regardless of how the rows are split and merged.
 
 Mean, minimum, maximum, standard deviation (divided by the count) and the number of NaN, per variable; the others ignore
 NaN.  The accumulated state is small (some kilobytes per variable) and can be stored, so that a build can continue
@@ -24,10 +24,10 @@ from cfagg.errors import ConventionError, LimitError, ModelError, Problem
 
 __all__ = ["Accumulator", "over_rows", "tendencies", "tendency_grid", "totals"]
 
-#: Names of the statistics, as the arrays of a store are called.
+#: Names of the statistics, which are those of the arrays of a store.
 NAMES = ("mean", "minimum", "maximum", "stdev", "nan_count")
 
-#: Most rows that int64 bins surely hold.
+#: Largest number of rows for which int64 bins cannot overflow.
 _MOST_ROWS = 2**38
 
 
@@ -93,7 +93,7 @@ class Accumulator:
         return dict(zip(NAMES, (*floats, self._counts[:, 0].copy()), strict=True))
 
 
-#: Rows that are read at a time.
+#: Number of rows that are read at a time.
 _BLOCK = 2**18
 
 
@@ -113,7 +113,7 @@ type Integers = npt.NDArray[np.int64]
 #: Values of the exponent field of a float32.
 FIELDS = 256
 
-#: Smallest and largest key where there is no value; below and above all keys.
+#: Smallest and largest key if there is no value; below and above all keys.
 NO_KEYS = (2**31, -(2**31))
 
 _KERNELS = "cfagg.kernels.exact_sums"
@@ -123,7 +123,7 @@ _SMALL = 2**21
 
 def add_values(block: Floats, bins: Integers, keys: Integers, counts: Integers) -> None:
     """Add values (n, v) to bins (v, 256, 3), keys (v, 2) and counts (v, 3), in place."""
-    # Small blocks are added with NumPy as long as nothing else has loaded the kernels; the bins are the same.
+    # Small blocks are added with NumPy until the kernels have been loaded; the bins are the same.
     bits = block.view(np.uint32)
     if _KERNELS not in sys.modules and block.size < _SMALL:
         _add_plainly(bits, bins, keys, counts)
@@ -171,7 +171,7 @@ def stdev_of(total: int, squares: int, count: int) -> float:
         return math.nan
     above = count * squares - total * total
     below = count * count << 298
-    # A root of at least 64 bits, and one bit more that tells whether it is exact, rounds once and rightly.
+    # A root of at least 64 bits, and a further bit that shows whether it is exact, is rounded once and correctly.
     shift = max(0, 64 - (above.bit_length() - below.bit_length()) // 2)
     whole, rest = divmod(above << 2 * shift, below)
     root = math.isqrt(whole)
@@ -180,7 +180,7 @@ def stdev_of(total: int, squares: int, count: int) -> float:
 
 
 def key_value(key: Any) -> float:
-    """Return the value that the key of an extreme represents; NaN if there was none."""
+    """Return the value that the key of an extreme represents, or NaN if there was none."""
     size = abs(int(key))
     if size > 0x7F800000:
         return math.nan
@@ -191,9 +191,9 @@ def key_value(key: Any) -> float:
 type Find = Callable[[int, int], tuple[int, int]]
 type Read = Callable[[int, int], Floats]
 
-#: Finer cells than this are a mistake, and their numbers would not fit.
+#: Smallest and largest size of cells in degrees; the numbers of smaller cells would not fit.
 _FINEST, _COARSEST = Fraction(1, 1000), 180
-#: Slots of the past that are kept.
+#: Largest number of past slots that are kept.
 _MOST_SLOTS = 1000
 
 
@@ -201,7 +201,7 @@ _MOST_SLOTS = 1000
 class TendencyGrid:
     """The common grid and the time steps of tendencies."""
 
-    #: Height and width of the cells, which are counted from 90°S and 0°E; the last ones may be smaller.
+    #: Height and width of the cells in degrees, counted from 90°S and 0°E; the last ones may be smaller.
     degrees: Fraction
     #: Differences of time in seconds.
     steps: tuple[int, ...]
@@ -210,12 +210,12 @@ class TendencyGrid:
 
     @property
     def columns(self) -> int:
-        """Cells around the Earth."""
+        """Number of cells around the Earth."""
         return -(-360 // self.degrees)
 
 
 def tendency_grid(degrees: float, steps: Sequence[timedelta]) -> TendencyGrid:
-    """Return the grid of cells of `degrees` degrees, with slots of which all steps are multiples."""
+    """Return the grid of cells of `degrees` degrees, with slots that divide all steps."""
     problems = []
     size = Fraction(str(degrees))
     if not _FINEST <= size <= _COARSEST:
@@ -261,9 +261,9 @@ def tendencies(
     grid: TendencyGrid, variables: int, first: int, last: int, find: Find, read: Read
 ) -> dict[int, dict[str, npt.NDArray[Any]]]:
     """Return statistics of tendencies for each step: differences of the means of a cell, rounded to float32."""
-    # `first` and `last` are the seconds that are known whole: slots that reach beyond are left out, because the mean of
+    # `first` and `last` bound the seconds with complete data. Slots that extend beyond are left out, since the mean of
     # a part of a slot is not a mean of the slot.  ``find(lo, hi)`` returns the rows with lo <= date < hi. ``nan_count``
-    # counts cells whose mean is not known in one of two slots with rows.
+    # counts cells whose mean is unknown in one of two slots with rows.
     found = {step: Accumulator(variables) for step in grid.steps}
     past: deque[tuple[int, _Slot]] = deque()
     for number, start, stop in _slots(grid, first, last, find):
@@ -290,7 +290,7 @@ def _slots(grid: TendencyGrid, first: int, last: int, find: Find) -> Iterator[tu
             yield number, start, stop
             number += 1
             continue
-        # Double the stride until rows are met, then go back by halves.
+        # Double the stride until rows are found, then go back by bisection.
         stride = 1
         while number + stride <= end:
             start, stop = find(lo, min(last + 1, (number + 2 * stride) * grid.slot))

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 __all__ = ["STATISTICS", "ObservationStore", "StoreAttributes", "open_store", "parse_attributes"]
 
-#: Chunks of a store whose sizes are compared; directories do not hold more.
+#: Largest number of chunks of a store whose sizes are compared, more than directories contain.
 _MOST = 1 << 23
 
-#: Statistics that a store may hold, one value for each variable.
+#: Statistics that a store may have, one value for each variable.
 STATISTICS = ("mean", "minimum", "maximum", "stdev", "nan_count")
-#: Of so many bytes at either end of so many chunks the store's identity is made.
+#: Number of bytes at either end of chunks, and number of chunks, that enter the identity of a store.
 _SAMPLE, _SAMPLES = 4096, 16
 
 
 class ObservationStore:
-    """An observation store, opened for reading; it pickles."""
+    """An observation store opened for reading, which is picklable."""
 
     def __init__(self, source: Source, attributes: StoreAttributes, array: StoredArray, text: bytes) -> None:
         self.source = source
@@ -60,7 +60,7 @@ class ObservationStore:
         return f"<ObservationStore {self.path}: {self.rows:,} rows of {count} variable{'s'[: count != 1]}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was worked out is small; the mapping of statistics does not pickle.
+        # Cached results are small, but the mapping of statistics cannot be pickled.
         return {k: v for k, v in self.__dict__.items() if k != "statistics"}
 
     @property
@@ -76,14 +76,14 @@ class ObservationStore:
             try:
                 values = self.each_variable(name, f"array {name!r}")
             except AccessError:
-                continue  # what servers say of objects that are not there, to those who may not list them
+                continue  # the answer of servers for absent objects if the user may not list them
             if values is not None:
                 values.flags.writeable = False
                 found[name] = values
         return MappingProxyType(found)
 
     def each_variable(self, name: str, label: str) -> npt.NDArray[np.float64] | None:
-        """Return an array of one value for each variable; `None` if there is none of this name."""
+        """Return an array of one value for each variable, or `None` if there is none of this name."""
         array = open_stored(self.source, name)
         if array is None:
             return None
@@ -96,7 +96,7 @@ class ObservationStore:
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
-        """Epochs, in seconds since 1970, of the first and the last row; `None` if there are no rows."""
+        """Epochs, in seconds since 1970, of the first and the last row, or `None` if there are no rows."""
         if not self.rows:
             return None
         first, last = (self._epoch(row) for row in (0, self.rows - 1))
@@ -104,12 +104,12 @@ class ObservationStore:
 
     @property
     def start(self) -> int | None:
-        """Epoch of the first row in seconds since 1970; `None` if there are no rows."""
+        """Epoch of the first row in seconds since 1970, or `None` if there are no rows."""
         return None if self.span is None else self.span[0]
 
     @property
     def end(self) -> int | None:
-        """Epoch of the last row in seconds since 1970; `None` if there are no rows."""
+        """Epoch of the last row in seconds since 1970, or `None` if there are no rows."""
         return None if self.span is None else self.span[1]
 
     def _epoch(self, row: int) -> int:
@@ -123,10 +123,9 @@ class ObservationStore:
 
     @cached_property
     def identity(self) -> str:
-        """Digest that changes with the data: of metadata, of the size of every chunk, and of some stored bytes."""
+        """Digest of metadata, the sizes of all chunks and some stored bytes, which changes with the data."""
         # A copy of the store has the same identity, wherever it is, so that files made from the data can record it.  A
-        # change that leaves the size of every compressed chunk as it was, and what is looked at of 16 of them, is not
-        # noticed.
+        # change that preserves the size of every compressed chunk and the examined bytes of 16 chunks is not detected.
         array = self.data.array
         digest = hashlib.blake2b(digest_size=16)
         texts = (self.attributes.uuid or "", "\n".join(self.variables))
@@ -191,7 +190,7 @@ def _root(source: Source) -> tuple[dict[str, Any], bytes]:
         try:
             found = read_json(source, marker)
         except AccessError as error:
-            refused = error  # also of what is not there, to those who may not list the store
+            refused = error  # also for absent objects if the user may not list the store
             continue
         if found is None:
             continue
@@ -207,7 +206,7 @@ def _root(source: Source) -> tuple[dict[str, Any], bytes]:
     raise SourceError(f"{source.path} is not a Zarr store: it has neither .zgroup nor zarr.json")
 
 
-#: Variables that a store may have.
+#: Largest number of variables of a store.
 MAX_VARIABLES = 100_000
 
 
@@ -217,21 +216,21 @@ class StoreAttributes:
 
     variables: tuple[str, ...]
     date_indexing: str | None = None
-    #: As written; they are of the recipe, not of the rows.
+    #: As written; they refer to the recipe, not to the rows.
     start_date: str | None = None
     end_date: str | None = None
     uuid: str | None = None
     version: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     variables_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: Of the rows that the statistics are of.
+    #: Dates of the rows that the statistics cover.
     statistics_start_date: str | None = None
     statistics_end_date: str | None = None
     #: All attributes as they are stored.
     all: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Read-only views do not pickle.
+        # Read-only views cannot be pickled.
         return {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in self.__dict__.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -240,7 +239,7 @@ class StoreAttributes:
 
 
 def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttributes:
-    """Return the attributes of a store; ConventionError lists every problem, and `where` names the store."""
+    """Return the attributes of a store; raise ConventionError with every problem. `where` names the store."""
     layout = attributes.get("layout", attributes.get("format"))
     if layout != "tabular":
         said = "no layout" if layout is None else f"the layout {shorten(layout)}"

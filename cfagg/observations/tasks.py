@@ -1,4 +1,4 @@
-"""Independent tasks by threads, or by the workers of a Dask cluster."""
+"""Running independent tasks in threads or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ type Task = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Pool:
-    """Workers for tasks; use it as a context."""
+    """Workers for tasks, used as a context manager."""
 
     def __init__(self, workers: int, client: Any = None) -> None:
         self._open = ExitStack()
@@ -47,7 +47,7 @@ class Pool:
         return self._client is not None
 
     def share(self, value: Any) -> Any:
-        """Return a handle for a value that many tasks need: it is sent to each worker once."""
+        """Return a handle for a value that many tasks need, which is sent to each worker once."""
         if self._client is None:
             return value
         import pickle
@@ -62,7 +62,7 @@ class Pool:
         return self._client.scatter(value, broadcast=True, hash=False)
 
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
-        """Yield the results of tasks as they are ready, or `ordered`; the first error ends all."""
+        """Yield the results of tasks as they complete, or in order if `ordered`; the first error ends all tasks."""
         left = iter(tasks)
         pending = [self._workers.submit(f, *given) for f, given in islice(left, self._ahead)]
         try:

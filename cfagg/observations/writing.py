@@ -59,14 +59,14 @@ class Place(Workplace):
     def abandon(self) -> None:
         """Remove everything and release the lock; nothing is kept for a later build."""
         if self.published:
-            # It may not be on disk that it is in its place; what it replaced stays.
+            # Its move into place may not be on disk yet, so the store that it replaced is kept.
             self.leave()
         else:
             self.remove()
 
     @contextmanager
     def new(self) -> Iterator[None]:
-        """Build a new store within the block and put it in its place; after an error nothing is there."""
+        """Build a new store within the block and move it into place; after an error nothing remains."""
         self.enter()
         try:
             self.start_anew()
@@ -101,7 +101,7 @@ class EntryFile:
         self._joining = Joining()
 
     def put(self, epoch: Int64, start: Int64, length: Int64) -> None:
-        """Add entries after the earlier ones; the first may extend the last of those."""
+        """Append entries; the first may extend the last one so far."""
         self._write(self._joining.feed(np.stack([epoch, start, length], axis=1)))
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class EntryFile:
         self._file.close()
 
     def blocks(self, size: int = 1 << 18) -> Iterator[tuple[Int64, Int64, Int64]]:
-        """Return all entries in blocks of columns epoch, start and length."""
+        """Yield all entries in blocks of columns epoch, start and length."""
         with self.path.open("rb") as file:
             while len(block := np.fromfile(file, np.int64, 3 * size)):
                 epoch, start, length = block.reshape(-1, 3).T
@@ -118,7 +118,7 @@ class EntryFile:
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """First and last epoch; `None` if there are no entries."""
+        """First and last epoch, or `None` if there are no entries."""
         if not self.count:
             return None
         with self.path.open("rb") as file:
@@ -153,7 +153,7 @@ def finish_store(
     _write(store, {name: dumped(document) for name, document in root.items()})
     _write_pages(store, layout, entries)
     for left in (*store.glob(".*.cfagg-new-*"), *store.rglob(".*.part")):
-        # A killed run left it, or it could not be removed at first; it must not become part of the store.
+        # It remains from a killed run or a failed removal, and must not become part of the store.
         remove(left)
 
 
@@ -207,7 +207,7 @@ def _write_index(store: Path, format: str, date_indexing: str, entries: EntryFil
 
 
 def _write_pages(store: Path, layout: DataLayout, entries: EntryFile) -> None:
-    """Write cfagg's own index, which names the rows it was made from."""
+    """Write cfagg's own index, which identifies the rows it was built from."""
     from cfagg.observations.indexes import write_pages
     from cfagg.observations.store import open_store
 
@@ -228,9 +228,9 @@ class ChunkPlan:
     store: Path
     layout: DataLayout
     table: RowTable
-    #: Range of the rows that the statistics are of.
+    #: Range of the rows that the statistics cover.
     chosen: tuple[int, int]
-    #: An older store with the same layout, and how many of its first rows stay as they are.
+    #: An older store with the same layout, and the number of its first rows that stay unchanged.
     former: tuple[Path, int] | None = None
 
 
@@ -249,7 +249,7 @@ class ChunkWritten:
 
 def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     """Write a chunk unless it exists; in a thread that is not the main one (see `DataLayout.encode`)."""
-    # What an earlier run left may not have been on disk when the machine went down, so it is compared.
+    # A chunk of an earlier run may not have reached the disk before the machine went down, so it is compared.
     layout = plan.layout
     start, stop = layout.extent(number)
     rows = plan.table.read(start, stop)
@@ -274,7 +274,7 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
 
 
 def _holds(path: Path, data: bytes | memoryview) -> bool:
-    """Return whether a file exists and contains these bytes."""
+    """Return whether a file exists and has exactly these bytes."""
     try:
         return path.stat().st_size == memoryview(data).nbytes and read_own(path) == data
     except FileNotFoundError:
@@ -284,7 +284,7 @@ def _holds(path: Path, data: bytes | memoryview) -> bool:
 
 
 def _take_over(old: Path, new: Path) -> None:
-    """Make a chunk of an older store a chunk of the new store as well."""
+    """Make a chunk of an older store also a chunk of the new store."""
     part = new.with_name(f".{new.name}.{os.getpid()}.part")
     with refusals_of(new):
         new.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Information that another format cannot hold, kept as one JSON document, which is checked when it is read back."""
+"""A JSON document with the information that another format cannot represent, which is checked when it is read back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfagg.observations.exchange.table import META, Int64, Rows, Table
 
 __all__ = ["KEY", "Document", "about_of", "document_of", "merged", "parse_document", "plain", "runs", "table_of"]
 
-#: The attribute, or the key of the metadata, that holds the document.
+#: The attribute, or the metadata key, with the document.
 KEY = "cfagg"
 
 #: Longer documents are not read.
@@ -40,11 +40,11 @@ class Document:
 
     #: Names in the file of the variables of the store, in the store's order.
     variables: tuple[str, ...]
-    #: Attributes of variables, by their names in the store, that the file cannot hold.
+    #: Attributes of variables that the file cannot represent, by the names in the store.
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: The attributes that describe the store.
     about: Mapping[str, Any] = field(default_factory=dict)
-    #: Names of attributes that variables have in the file only, by their names in the store.
+    #: Names of attributes that variables have only in the file, by the names in the store.
     added: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Document:
 
 
 def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of the root that describe the content of a store, not how it is stored."""
+    """Return the root attributes that describe the content of a store rather than its storage."""
     return {
         k: v
         for k, v in attributes.items()
@@ -80,7 +80,7 @@ def document_of(
 
 
 def parse_document(text: str | bytes, where: str) -> Document:
-    """Return a document that a file holds."""
+    """Return a document from a file."""
     if len(text) > MAX_BYTES:
         raise LimitError(f"{where}: the attribute {KEY!r} has {len(text):,} bytes, more than {MAX_BYTES:,}")
     try:

@@ -35,12 +35,12 @@ __all__ = ["NewStore", "import_netcdf", "place_of", "written_aside"]
 
 type Rows = npt.NDArray[np.float32]
 
-#: Bytes of rows that are sorted at once.
+#: Size in bytes of the rows that are sorted at once.
 RUN_BYTES = 128 << 20
 
 
 class NewStore(NamedTuple):
-    """A store to be written: where, and in which layout."""
+    """A store to be written: its location and layout."""
 
     target: str | os.PathLike[str]
     format: str
@@ -181,7 +181,7 @@ def import_netcdf(
 
     where = a_place(path, storage_options, expected="name a netCDF file")
     if isinstance(where, Url):
-        handles.renew(where)  # as it is now, not as it was when it was last opened
+        handles.renew(where)  # in its present state, not as it was last opened
     document, about = _told(where)
     frames = read_netcdf(where, columns=None if document is None else document.variables)
     first = next(frames)

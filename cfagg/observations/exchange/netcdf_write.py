@@ -1,8 +1,8 @@
 """Writing a table of observations as netCDF: the discrete sampling geometries of CF (chapter 9, appendix H).
 
 Values are written unchanged, float32, with NaN as the missing value.  Times are whole seconds since 1970 as int64.
-What netCDF cannot hold (names that it does not allow, the order of the variables, a recipe) is kept as JSON in the
-global attribute ``cfagg``, so that `import_netcdf` restores the same rows, names and attributes.
+Information that netCDF cannot represent (names that it does not allow, the order of the variables, a recipe) is kept as
+JSON in the global attribute ``cfagg``, so that `import_netcdf` restores the same rows, names and attributes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FORMS = ("point", "indexed", "contiguous")
 #: Dimensions of the instances, and the variables that identify and count them.
 _INSTANCES = {"timeSeries": "station", "trajectory": "trajectory", "profile": "profile"}
 
-#: Names that the file needs for itself.
+#: Names reserved for the file itself.
 _TAKEN = ("time", "latitude", "longitude", "obs", "row_size", "instance_index")
 
 _TIME = {
@@ -57,7 +57,7 @@ _LONGITUDE = {"standard_name": "longitude", "long_name": "longitude", "units": "
 #: Standard names of heights and depths, and the direction in which they increase.
 _VERTICAL = {"depth": "down", "height": "up", "altitude": "up", "geopotential_height": "up"}
 
-#: Values that are compressed together.
+#: Number of values that are compressed together.
 _CHUNK = 1 << 16
 
 
@@ -88,7 +88,7 @@ def export_netcdf(
     by : str, optional
         The variable that numbers the stations, tracks or profiles.  Without one, stations are identified by place.
     feature : {"timeSeries", "trajectory", "profile"}, optional
-        Kind of the instances: by default stations if each stays in its place, else tracks.
+        Kind of the instances: by default stations if each has a fixed place, else tracks.
     vertical : str, optional
         The variable that is the height or depth of the observations; needed for profiles.
     overwrite : bool
@@ -163,7 +163,7 @@ class _File:
         self.dimension = "" if instances is None else _INSTANCES[instances.feature]
         self.constant: tuple[str, ...] = () if instances is None else FEATURES[instances.feature]
         self.by = None if instances is None else instances.by
-        # The variable that numbers the stations may be called station: it is the coordinate of that dimension.
+        # The variable that numbers the stations may be called station, since it is the coordinate of that dimension.
         own = [self.dimension] if self.dimension and self.by != self.dimension else []
         self.names = netcdf_names(table.variables, [*_TAKEN, *own])
 
@@ -207,7 +207,7 @@ class _File:
         return {**{k: v for k, v in found.items() if v}, KEY: json.dumps(self._document(), sort_keys=True)}
 
     def _document(self) -> dict[str, Any]:
-        """Return what is needed to restore the store, beyond what CF describes."""
+        """Return the information needed to restore the store that CF does not cover."""
         table = self.table
         others = {v: netcdf_attributes(table.attributes.get(v, {}))[1] for v in table.variables}
         added = {v: self._added(v) for v in table.variables}
@@ -216,7 +216,7 @@ class _File:
         )
 
     def _added(self, variable: str) -> list[str]:
-        """Return the names of attributes that a variable has in the file only."""
+        """Return the names of attributes that a variable has only in the file."""
         has = netcdf_attributes(self.table.attributes.get(variable, {}))[0]
         named = [] if {"long_name", "standard_name"} & set(has) else ["long_name"]
         return named + [k for k in ("positive", "axis") if variable == self.vertical and k not in has]
@@ -257,7 +257,7 @@ class _File:
             self._create(file, "longitude", "f4", size, _LONGITUDE)[:] = instances.places[:, 1]
 
     def _attributes(self, variable: str) -> dict[str, Any]:
-        """Return the attributes of a variable that netCDF can have."""
+        """Return the attributes of a variable that netCDF can represent."""
         about = netcdf_attributes(self.table.attributes.get(variable, {}))[0]
         if not {"long_name", "standard_name"} & set(about):
             about["long_name"] = variable
@@ -266,7 +266,7 @@ class _File:
         return about
 
     def _variables(self, file: Any) -> list[tuple[int | None, Any]]:
-        """Create the variables with one value for each row; return them with their columns, `None` for times."""
+        """Create the variables with one value for each row; return them with their columns (`None` for times)."""
         found: list[tuple[int | None, Any]] = []
         for name, column, about in (("time", None, _TIME), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
             if name not in self.constant:
@@ -313,7 +313,7 @@ def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Ite
     width = META + len(table.variables)
     nexts = np.concatenate([[0], np.cumsum(instances.counts)[:-1]])
     with tempfile.TemporaryFile(dir=folder) as file:
-        # A full disk is an error here, while a mapped page that finds no space would kill the process.
+        # A full disk raises an error here, while a mapped page without space would kill the process.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, 4 * table.rows * width)
         else:
@@ -331,7 +331,7 @@ def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Ite
         del sorted_rows
 
 
-#: The attribute with a variable's name in the store, where a netCDF file cannot have it.
+#: The attribute with a variable's name in the store, if netCDF does not allow that name.
 ORIGINAL = "cfagg_name"
 
 #: Attributes that describe how numbers are stored, which the export decides, or that refer to variables elsewhere.
@@ -344,7 +344,7 @@ def netcdf_names(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
     names = list(names)
     used = {t.lower() for t in taken}
     found: dict[str, str] = {}
-    # A name that can stay as it is has precedence over one that becomes like it.
+    # A name that can stay unchanged takes precedence over one that would become equal to it.
     for name in sorted(names, key=lambda n: _plain(n) != n):
         base = _plain(name)
         new, n = base, 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["export_parquet", "import_parquet"]
 
-#: Rows of a row group: enough for its statistics to be useful, and few enough to be read for one window.
+#: Rows of a row group: enough for useful statistics, and few enough to be read for one window.
 ROW_GROUP = 1 << 16
 
 _ABOUT: dict[str, dict[str, str]] = {
@@ -120,7 +120,7 @@ def _schema(table: Table) -> Any:
 
 
 def _texts(attributes: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return attributes as the text that metadata of a field are."""
+    """Return attributes as text for the metadata of a field."""
     return {k: v if isinstance(v, str) else json.dumps(plain(v)) for k, v in attributes.items()} or None
 
 

@@ -1,4 +1,4 @@
-"""A table of observations to be exported: rows by blocks, and their stations, tracks or profiles."""
+"""A table of observations to be exported: blocks of rows, and their stations, tracks or profiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = ("date", "latitude", "longitude")
 #: Columns before the variables: days since 1970, second of the day, latitude, longitude.
 META = 4
 
-#: Rows that are read at once, where they are not very wide.
+#: Number of rows that are read at once, unless they exceed a number of bytes.
 BLOCK_ROWS, BLOCK_BYTES = 1 << 18, 64 << 20
 
 
@@ -34,7 +34,7 @@ class Table:
     name: str
     variables: tuple[str, ...]
     rows: int
-    #: From a range of rows to a float32 array, shape (n, 4 + variables).
+    #: Returns a range of rows as a float32 array, shape (n, 4 + variables).
     read: Callable[[int, int], Rows]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Attributes of the whole table: ``title``, ``licence``, ``recipe`` ...
@@ -57,7 +57,7 @@ class Table:
 
     @property
     def block(self) -> int:
-        """Rows that are read at once."""
+        """Number of rows that are read at once."""
         return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * (META + len(self.variables)))))
 
     def blocks(self) -> Iterator[tuple[int, Rows]]:
@@ -95,7 +95,7 @@ def epochs_of(rows: Rows, first: int, name: str) -> Epochs:
 
 
 def text_of(about: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of some entries that is text."""
+    """Return the first of some entries that is a string."""
     return next((about[k] for k in keys if isinstance(about.get(k), str) and about[k]), None)
 
 
@@ -115,9 +115,9 @@ class Instances:
     by: str | None
     #: Sorted keys that identify them: values of the variable, or the bits of latitude and longitude, uint64.
     keys: npt.NDArray[Any]
-    #: The number in the file of each key.
+    #: The number of each key in the file.
     order: Int64
-    #: By number: rows of each, and time and place of its first row.
+    #: By number: count of rows, and time and place of the first row.
     counts: Int64
     times: Int64
     places: Rows
@@ -156,7 +156,7 @@ def find_instances(table: Table, by: str | None, feature: str | None) -> Instanc
         keys = np.union1d(keys, found)
     order = np.arange(len(keys), dtype=np.int64)
     if by is None:
-        # Bits of negative latitudes are larger than others; stations are numbered from south to north.
+        # The bits of negative latitudes compare greater, but stations are numbered from south to north.
         places = _places(keys)
         order[np.lexsort((places[:, 1], places[:, 0]))] = np.arange(len(keys))
     counts, times = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
@@ -198,6 +198,6 @@ def _keys(table: Table, rows: Rows, by: str | None) -> npt.NDArray[Any]:
 
 
 def _places(keys: npt.NDArray[np.uint64]) -> Rows:
-    """Return latitude and longitude of keys that are made of them, float32 (n, 2)."""
+    """Return the latitudes and longitudes that keys consist of, float32 (n, 2)."""
     halves = np.stack([keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)], axis=1)
     return halves.astype(np.uint32).view(np.float32)

@@ -92,7 +92,7 @@ class Select(Columns):
 
 
 class Drop(Columns):
-    """Leave these columns out."""
+    """Remove these columns."""
 
     @field_validator("columns")
     @classmethod
@@ -109,18 +109,18 @@ class Drop(Columns):
 
 
 class SortBy(Columns):
-    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first."""
+    """Sort the rows of a part.  A store has its own order, so this only decides which duplicate comes first."""
 
     whole: ClassVar[bool] = True
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows sorted, by the first column first; equal ones stay in their order."""
+        """Return the rows sorted, by the first column first; equal ones keep their order."""
         need(frame, self.columns)
         return frame.sort_values(list(self.columns), kind="stable")
 
 
 class Rename:
-    """Give columns other names."""
+    """Rename columns."""
 
     # ``columns``: a mapping from names to new names, which may also be given directly.
 
@@ -198,7 +198,7 @@ class DropDuplicates(Made):
 
 
 class DropNans(Made):
-    """Leave out rows in which any or all values are missing, in all columns or in those that are named."""
+    """Remove rows in which any or all values are missing, in all columns or in the named ones."""
 
     short: ClassVar[str] = "columns"
 
@@ -223,13 +223,13 @@ class DropNans(Made):
 
 
 class CallableFilter(Made):
-    """A function that takes a frame and returns one; `whole` says whether it must see all rows of a part at once."""
+    """A function that takes a frame and returns one; `whole` is true if it must see all rows of a part at once."""
 
     function: Annotated[Any, function("give one from Python")]
     whole: Flag = False
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return what the function returns."""
+        """Return the result of the function."""
         changed: pd.DataFrame = self.function(frame)
         return changed
 
@@ -244,9 +244,9 @@ class Thin(Made):
     ----------
     config : mapping
         Either ``fraction``: the share of observations to keep, chosen by a hash of their date and place, so that rows
-        of the same date and place (the levels of a profile) stay or go together; ``seed`` gives another choice.
-        Or ``grid``: the size in degrees of cells in which only the earliest observation is kept for each interval of
-        length ``every`` (default: an hour, counted from the start of 1970).
+        of the same date and place (the levels of a profile) are kept or removed together; ``seed`` gives another
+        choice. Or ``grid``: the size in degrees of cells in which only the earliest observation is kept for each
+        interval of length ``every`` (default: an hour, counted from the start of 1970).
 
     Raises
     ------
@@ -294,7 +294,7 @@ class Thin(Made):
         return self.every or timedelta(hours=1)
 
     def check(self, period: Period) -> list[str]:
-        """Return what is wrong with the filter for the dates of a recipe."""
+        """Return the conflicts between the filter and the dates of a recipe."""
         every = self._time
         if self.grid is None or not ((period.start - _EPOCH) % every or period.frequency % every):
             return []
@@ -315,7 +315,7 @@ class Thin(Made):
     def _first(
         self, micros: npt.NDArray[np.int64], latitude: npt.NDArray[np.float64], longitude: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.bool_]:
-        """Return which rows are the earliest of their cell and time; of equal dates the first row."""
+        """Return which rows are the earliest of their cell and time; for equal dates, the first row."""
         size = self.grid or 1.0
         cells = np.column_stack(
             [
@@ -332,7 +332,7 @@ class Thin(Made):
 
 
 def _draw(micros: npt.NDArray[np.int64], places: list[npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.float64]:
-    """Return a number in [0, 1) for each row, which depends on its date and place only."""
+    """Return a number in [0, 1) for each row, which depends only on its date and place."""
     state = np.full(len(micros), seed % 2**64, np.uint64)
     for part in (micros.view(np.uint64), *(_bits(p) for p in places)):
         state = mixed(state ^ part)
@@ -340,5 +340,5 @@ def _draw(micros: npt.NDArray[np.int64], places: list[npt.NDArray[np.float64]], 
 
 
 def _bits(place: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """Return degrees as bits, 0.0 and -0.0 alike."""
+    """Return degrees as bits, with -0.0 as 0.0."""
     return (place.astype(np.float32).astype(np.float64) + 0.0).view(np.uint64)

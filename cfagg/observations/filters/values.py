@@ -89,9 +89,9 @@ class _Test(Section):
 
 
 class Mask:
-    """Make values missing that compare to a value by an operator."""
+    """Make values missing for which a comparison with a value is true."""
 
-    # From columns to ``{value: ..., operator: ...}``; the operator is ``==`` if not given.
+    # A mapping of columns to ``{value: ..., operator: ...}``; the operator is ``==`` if not given.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         tests = columns_of(_Test, config, places=_PLACES)
@@ -104,7 +104,7 @@ class Mask:
 
 
 class MaskInfs(Made):
-    """Make infinite values missing, in columns that are named or that begin with a prefix."""
+    """Make infinite values missing, in named columns or those that begin with a prefix."""
 
     short: ClassVar[str] = "columns"
 
@@ -131,7 +131,7 @@ class MaskInfs(Made):
 class ExcludeDates:
     """Make values of some days missing."""
 
-    # From columns to pairs of a first and a last day, such as 20200131 or 2020-01-31, both included.
+    # A mapping of columns to pairs of a first and a last day, such as 20200131 or 2020-01-31, both included.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.days = columns_of(Annotated[Any, PlainValidator(_periods)], config, places=_PLACES)
@@ -163,7 +163,7 @@ def _periods(pairs: Any) -> list[tuple[datetime, datetime]]:
 
 
 def _day(value: Any) -> datetime | None:
-    """Return the start of a day, `None` for anything else, including a time of day."""
+    """Return the start of a day, or `None` for anything else, including a time of day."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str | date) or (isinstance(text, str) and len(text) < 8):
         return None
@@ -188,7 +188,7 @@ class _Change(Section):
 class ConvertUnits:
     """Convert columns to other units, in the syntax of UDUNITS."""
 
-    # From columns to new units, if the source knows the old ones, or to ``{from: ..., to: ...}``.
+    # A mapping of columns to new units, if the source knows the old ones, or to ``{from: ..., to: ...}``.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         given = {name: value if isinstance(value, Mapping) else {"to": value} for name, value in config.items()}

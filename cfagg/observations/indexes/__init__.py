@@ -1,4 +1,4 @@
-"""Indexes: which rows of a store have dates in an interval.
+"""Indexes of stores of observations, for finding the rows with dates in an interval.
 
 *index*: the dates of a store of observations, and the rows of each, so that a window is found without reading the
 rows.

@@ -1,8 +1,8 @@
-"""The index of the published software that is one table, searched by halving.
+"""The index of the published software that is a single table, searched by bisection.
 
-An array ``date_index_ranges`` of three columns epoch, start and length.  Here it is cut into blocks of equal numbers of
-entries.  The halving goes over the first epochs of blocks, which are kept once they are known; one block is then read,
-checked, kept in a third of its size, and searched.  A search near earlier ones reads nothing.
+It is an array ``date_index_ranges`` with the columns epoch, start and length, divided here into blocks of equal numbers
+of entries.  The bisection uses the first epochs of blocks, which are cached. One block is then read, checked, cached in
+a third of its size, and searched.  A search near earlier ones reads nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["NAME", "BisectIndex", "open_bisect", "write_bisect"]
 #: Name of the array.
 NAME = "date_index_ranges"
 
-#: Entries of a block: read, checked and kept together.
+#: Number of entries of a block, which are read, checked and cached together.
 _BLOCK = 8192
 
-#: First epochs of blocks that are kept, the nodes of the search.
+#: Number of first epochs of blocks that are cached.
 _PROBES = 2**17
 
-#: Entries of a chunk: 64 MiB as the published software writes, and less where it is our own.
+#: Number of entries of a chunk: 64 MiB as in the published software, and fewer in cfagg's own layout.
 _CHUNK: dict[ZarrFormat, int] = {2: 2**26 // 24, 3: 2**18}
 
 
@@ -62,7 +62,7 @@ class BisectIndex(TableIndex):
         if first is None:
             first = int(self._table.read(block * _BLOCK, block * _BLOCK + 1)[0, 0])
             if len(self._probes) >= _PROBES:
-                # A new dictionary and not a smaller one: other threads may be reading the old.
+                # A new dictionary, since other threads may be reading the old one.
                 self._probes = {}
             self._probes[block] = first
         return first
@@ -77,19 +77,19 @@ class BisectIndex(TableIndex):
 
 
 def open_bisect(store: Store) -> BisectIndex:
-    """Return the index that a store has as one table."""
+    """Return the index of a store that is a single table."""
     return BisectIndex(Table(store.source, NAME), store.rows)
 
 
 def write_bisect(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:
-    """Write an index as one table, ``date_index_ranges``; return the number of entries, never in memory together.
+    """Write an index as one table, ``date_index_ranges``, block by block, and return the number of entries.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> write_bisect(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))])
     2
     """
-    # Two names for two dimensions: the published software names the columns, which xarray refuses.
+    # One name for each of the two dimensions: the published software names the columns, which xarray refuses.
     names = ("entry", "column")
     count = 0
     with new_table(group, NAME, 3, _CHUNK[zarr_format], names, zarr_format) as table:

@@ -1,8 +1,8 @@
 """The index of the published software that is a B+tree.
 
-An array ``date_index_btree``, each row of which is a page: whether it is a node, its number of entries, left, right,
-then entries of three numbers.  Pages are counted from 1 (row 0), 0 is none.  A leaf has epochs, starts and lengths, and
-its neighbours left and right; a node has the first child left, and epochs with the children from them on.
+Each row of the array ``date_index_btree`` is a page: a flag for nodes, the number of entries, left, right, then entries
+of three numbers.  Pages are counted from 1 (row 0); 0 means none.  A leaf has epochs, starts and lengths, and its
+neighbours in left and right. A node has its first child in left, and entries of epochs and children.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["NAME", "BTreeIndex", "open_btree", "write_btree"]
 #: Name of the array.
 NAME = "date_index_btree"
 
-#: Entries of a page, as the published software has them.
+#: Number of entries of a page, as in the published software.
 PAGE = 256
 
-#: Pages of a chunk: 64 MiB as the published software writes, and less where it is our own.
+#: Number of pages of a chunk: 64 MiB as in the published software, and fewer in cfagg's own layout.
 _CHUNK: dict[ZarrFormat, int] = {2: 10866, 3: 2**10}
 
 _HEAD = 4
-#: No tree that is one is higher.
+#: Largest height; a higher tree must contain a cycle.
 _MAX_HEIGHT = 64
-#: Pages that are kept: nodes and the leaves asked for last, 3 MiB.
+#: Number of cached pages, nodes and recently used leaves, 3 MiB in total.
 _CACHED = 512
 
 
@@ -53,7 +53,7 @@ class BTreeIndex(TableIndex):
 
     @cached_property
     def entries(self) -> int:
-        """Number of entries, which is counted leaf by leaf when it is first asked for."""
+        """Number of entries, counted leaf by leaf on first access."""
         return sum(map(len, self._tables()))
 
     def _forget(self) -> None:
@@ -61,7 +61,7 @@ class BTreeIndex(TableIndex):
         self._pages: dict[int, Int64] = {}
 
     def _page(self, page: int) -> Int64:
-        """Return a page, which has the form of one."""
+        """Return a page after checking its form."""
         found = self._pages.get(page)
         if found is not None:
             return found
@@ -71,20 +71,20 @@ class BTreeIndex(TableIndex):
         if row[0] not in (0, 1) or not 0 <= row[1] <= (len(row) - _HEAD) // 3:
             raise ConventionError(f"{self._table.where}: page {page:,} begins with {row[:_HEAD].tolist()}")
         if len(self._pages) >= _CACHED:
-            # A new dictionary and not a smaller one: other threads may be reading the old.
+            # A new dictionary, since other threads may be reading the old one.
             self._pages = {}
         self._pages[page] = row
         return row
 
     def _leaf(self, epoch: int | None, end: int = 0) -> int:
-        """Return the leaf in which the first entry not before an epoch is, or the one before it; or that at an end."""
+        """Return the leaf with the first entry not before an epoch, or the leaf before that, or the leaf at an end."""
         page = int(self._table.attributes["root_page_id"])
         for _ in range(_MAX_HEIGHT):
             row = self._page(page)
             if not row[0]:
                 return page
             keys = _entries(row)
-            # Entries of the epoch that leads to a child may begin in the child before it.
+            # Entries of the epoch that points to a child may begin in the preceding child.
             i = int(np.searchsorted(keys[:, 0], epoch)) if epoch is not None else len(keys) if end else 0
             page = int(keys[i - 1, 1]) if i else int(row[2])
         raise ConventionError(f"{self._table.where}: its nodes form a circle")
@@ -103,7 +103,7 @@ class BTreeIndex(TableIndex):
         return self._leaves(self._leaf(epoch))
 
     def _leaves(self, page: int) -> Iterator[Int64]:
-        """Return the entries of a leaf and of those right of it, as tables of three columns."""
+        """Yield the entries of a leaf and of those to its right, as tables of three columns."""
         for _ in range(self._table.shape[0] + 1):
             row = self._page(page)
             if row[0]:
@@ -116,19 +116,19 @@ class BTreeIndex(TableIndex):
         raise ConventionError(f"{self._table.where}: its leaves form a circle")
 
     def _probes_of(self, epoch: Int64) -> Int64:
-        # Leaves that are linked are those that the nodes lead to.
+        # The linked leaves must be those that the nodes point to.
         return epoch[::PAGE]
 
 
 def open_btree(store: Store) -> BTreeIndex:
-    """Return the index that a store has as a B+tree."""
+    """Return the index of a store that is a B+tree."""
     return BTreeIndex(Table(store.source, NAME), store.rows)
 
 
 def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:
     """Write an index as a B+tree, ``date_index_btree``, with the pages of the published software's bulk loading.
 
-    Entries are never in memory together, one epoch in 256 is.  The number of entries is returned.
+    Only one epoch in 256 is kept in memory.  The number of entries is returned.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -144,7 +144,7 @@ def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, za
             n = len(entry_table)
             size = -(-n // PAGE)
             if not leaves and not (is_last and n <= PAGE):
-                # The root that an empty tree has stays where it is, out of use.
+                # The root of an empty tree remains in its place, unused.
                 table.append(np.zeros((1, width), np.int64))
             pages = np.zeros((size, width), np.int64)
             pages[:, 1] = PAGE
@@ -202,11 +202,11 @@ def _write_nodes(table: TableWriter, keys: Int64, width: int) -> int:
 
 
 def _whole_pages(entries: Iterable[Entries]) -> Iterator[tuple[Int64, bool]]:
-    """Return tables of whole pages of entries, the last cut short, and whether one is the last."""
+    """Yield tables of whole pages of entries, except the last one, and whether a table is the last."""
     held = np.empty((0, 3), np.int64)
     for block in entries:
         held = np.concatenate([held, np.stack(block, axis=1)])
-        # What is left is never empty, so that the last one is known to be.
+        # The remainder is never empty, so the last table is known to be the last.
         whole = (len(held) - 1) // PAGE * PAGE
         if whole >= PAGE:
             yield held[:whole], False

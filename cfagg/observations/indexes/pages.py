@@ -1,6 +1,6 @@
-"""Index pages: a look-up is one search in a directory in memory and the reading of one or two pages.
+"""Index pages: a lookup searches a directory in memory and reads one or two pages.
 
-What is stored is described in `cfagg.observations.indexes.pages_writing`.
+The stored form is described in `cfagg.observations.indexes.pages_writing`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Directory", "PagesIndex", "attributes_of", "damaged", "has_pages", "stored_attributes"]
 
-#: After so many searches in packed pages they are compiled: where the compiler has to be loaded for it, which takes as
-#: long as they, and where it is there already.
+#: Number of searches in packed pages after which the search is compiled: if the compiler must be loaded first, which
+#: takes as long as these searches, and if it is already loaded.
 _MANY, _SOME = 20_000, 500
-#: Bytes of pages that are searched together, and bytes between pages that are rather read than left out.
+#: Bytes of pages that are searched together, and the largest gap between pages that is read rather than skipped.
 _TOGETHER, _GAP = 2**20, 2**14
-#: Bytes of pages that are kept, and what keeping one takes beside them: the pages of some ten million irregular dates.
+#: Bytes of cached pages, enough for some ten million irregular dates, and the overhead of each page.
 _CACHED, _EACH = 2**25, 2**10
-#: The head of a page.
+#: The header of a page.
 _HEAD = struct.Struct(f"<{HEAD}q")
-#: Entries of a block, about.
+#: Approximate number of entries of a block.
 _BLOCK = 2**17
 
-#: A page that is kept: its head, and its words where there are more.
+#: A cached page: its header, and its words unless it only has a header.
 _Page = tuple[list[int], Int64 | None]
 
 
@@ -75,13 +75,13 @@ class PagesIndex(Searched):
         self._key, self._firsts = self._directory.key, self._directory.firsts
 
     def _forget(self, taken: int = 0) -> None:
-        """Keep nothing but what takes so many bytes; new dictionaries, as other threads may be reading the old."""
+        """Empty the caches, using new dictionaries as threads may be reading the old; `taken` bytes are reserved."""
         self._cached: dict[int, _Page] = {}
         self._parts: dict[tuple[int, int], Block] = {}
         self._room = _CACHED - taken
 
     def __getstate__(self) -> dict[str, Any]:
-        # The directory has megabytes and is read again elsewhere.
+        # The directory takes megabytes, so it is read again after unpickling.
         names = ("_source", "_where", "_found", "entries", "rows", "first", "last")
         return {name: self.__dict__[name] for name in names}
 
@@ -123,7 +123,7 @@ class PagesIndex(Searched):
         return together(blocks) if blocks else columns_of(np.empty((0, 3), np.int64))
 
     def blocks(self) -> Iterator[Entries]:
-        """Return all entries in blocks."""
+        """Yield all entries in blocks."""
         if self.last is not None and self.first is not None:
             yield from self._between(0, len(self._firsts), self.first, self.last + 1)
 
@@ -142,11 +142,11 @@ class PagesIndex(Searched):
                 raise self._damaged(f"page {page:,} ends at row {head[8]:,}, but the next begins at {after[2]:,}")
 
     def _held(self, epoch: int) -> int:
-        """Return the last page that begins before an epoch, within which what has the epoch may begin; -1 for none."""
+        """Return the last page that begins before an epoch, where rows of the epoch may start, or -1."""
         return int(self._firsts.searchsorted(epoch)) - 1
 
     def _row(self, epoch: int, page: int) -> int:
-        """Return the first row that is not before an epoch, by the page of `_held`."""
+        """Return the first row that is not before an epoch, given the page of `_held`."""
         if page < 0:
             return 0
         head, words = self._page(page)
@@ -162,7 +162,7 @@ class PagesIndex(Searched):
         return (self._parts.get((page, part)) or self._unpack(page, words, part)).row_of(epoch)
 
     def _unpack(self, page: int, words: Int64, part: int) -> Block:
-        """Return entries of a page unpacked, and keep them: searches near each other, or again, find them so."""
+        """Return unpacked entries of a page, and cache them for repeated or nearby searches."""
         epoch, start = unpack_page(words, part)
         block = Block(epoch, start[:-1] - start[0], int(start[0]), int(start[-1]))
         self._take(block.nbytes)
@@ -170,7 +170,7 @@ class PagesIndex(Searched):
         return block
 
     def _take(self, nbytes: int) -> None:
-        """Make room for what is kept."""
+        """Reserve space in the caches."""
         self._room -= nbytes
         if self._room < 0:
             self._forget(nbytes)
@@ -180,7 +180,7 @@ class PagesIndex(Searched):
         return self._cached.get(page) or self._read_pages(page, 1)
 
     def _read_pages(self, page: int, count: int) -> _Page:
-        """Read some pages that follow each other, keep them, and return the first."""
+        """Read consecutive pages, cache them, and return the first."""
         first, *ends = self._directory.bytes_of(page, count)
         raw = self._source.read_range(self._key, first, ends[-1] - first)
         if len(raw) != ends[-1] - first:
@@ -200,7 +200,7 @@ class PagesIndex(Searched):
         return read[page]
 
     def _rows(self, wanted: Int64) -> Int64:
-        """Return the first rows that are not before epochs, which rise."""
+        """Return for increasing epochs the first rows that are not before them."""
         out = np.zeros(len(wanted), np.int64)
         held = self._firsts.searchsorted(wanted) - 1
         begin = int(held.searchsorted(0))
@@ -215,10 +215,10 @@ class PagesIndex(Searched):
         return out
 
     def _read(self, offsets: Int64, sizes: Int64, page: int) -> tuple[Int64, Int64]:
-        """Return pages one after another, and where each begins."""
+        """Return the words of pages in sequence, and the start of each page."""
         ends = offsets + sizes
         new = np.ones(len(offsets), bool)
-        # What lies between two pages that are near each other is read with them.
+        # Small gaps between pages are read along with them.
         new[1:] = offsets[1:] - ends[:-1] > _GAP
         first = np.flatnonzero(new)
         begin = offsets[first]
@@ -238,7 +238,7 @@ class PagesIndex(Searched):
         return words, starts
 
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:
-        """Return entries of some pages, with ``lo <= epoch < hi``."""
+        """Yield the entries of some pages with ``lo <= epoch < hi``."""
         held: list[Entries] = []
         for page in range(first, stop):
             head, words = self._page(page)
@@ -262,7 +262,7 @@ _compiled: ModuleType | None = None
 
 
 def _kernels(searches: int) -> ModuleType:
-    """Return the searches in pages, compiled where there were many."""
+    """Return the module that searches pages, the compiled one after many searches."""
     global _compiled  # noqa: PLW0603
     if _compiled is None and searches > (_SOME if "numba" in sys.modules else _MANY):
         from cfagg.kernels import lookup_compiled
@@ -272,7 +272,7 @@ def _kernels(searches: int) -> ModuleType:
 
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
-    """Return which pages are searched together."""
+    """Yield the ranges of pages that are searched together."""
     batch = np.cumsum(sizes + _GAP) // _TOGETHER
     ends = np.append(np.flatnonzero(np.diff(batch)) + 1, len(sizes))
     start = 0
@@ -283,7 +283,7 @@ def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
 
 
 def _flush(held: list[Entries]) -> Iterator[Entries]:
-    """Return entries that were held back as one block."""
+    """Yield collected entries as one block."""
     if held:
         entries = together(held)
         held.clear()
@@ -291,7 +291,7 @@ def _flush(held: list[Entries]) -> Iterator[Entries]:
 
 
 def _of_run(head: list[int], lo: int, hi: int) -> Iterator[Entries]:
-    """Return entries of equal steps, with ``lo <= epoch < hi``, in blocks."""
+    """Yield the entries of a page of equal steps with ``lo <= epoch < hi``, in blocks."""
     first, row, count, step, length = head[1:6]
     if step:
         a, b = (min(max(-((first - epoch) // step), 0), count) for epoch in (lo, hi))
@@ -302,12 +302,12 @@ def _of_run(head: list[int], lo: int, hi: int) -> Iterator[Entries]:
         yield first + number * step, row + number * length, np.full(len(number), length)
 
 
-#: Pages that are checked together.
+#: Number of pages that are checked together.
 _SLAB = 2**16
 
 
 class Directory:
-    """Where pages are: `firsts` has the first epoch of each."""
+    """The locations of pages; `firsts` are their first epochs."""
 
     def __init__(self, source: Source, found: dict[str, Any]) -> None:
         v3 = is_there(source, f"{NAME}/zarr.json")
@@ -323,7 +323,7 @@ class Directory:
         self.firsts: Int64 = np.frombuffer(firsts, "<i8", n - 1)
         places: Int64 = np.frombuffer(offsets, "<i8")
         right = places[0] == 0
-        # Slab by slab: what is large for a moment leaves holes in memory.
+        # Slab by slab, since large temporary arrays fragment the memory.
         for a in range(0, n, _SLAB):
             sizes = np.diff(places[a : a + _SLAB + 1])
             right = right and not ((sizes < 8 * HEAD) | (sizes % 8 != 0)).any()
@@ -333,7 +333,7 @@ class Directory:
         end = int(places[-1])
         if source.size(self.key) != end:
             raise damaged(source.path, f"its pages do not have the {end:,} bytes that the directory gives")
-        # Counted in words of eight bytes, half as many bits are enough for 32 GiB.
+        # In words of eight bytes, 32 bits are enough for 32 GiB.
         kind = np.uint32 if end // 8 < 2**32 else np.int64
         self._words: npt.NDArray[Any] = np.empty(n, kind)
         for a in range(0, n, _SLAB):
@@ -343,22 +343,22 @@ class Directory:
         return len(self.firsts)
 
     def bytes_of(self, page: int, count: int) -> list[int]:
-        """Return the byte at which each of some pages that follow each other begins, and where the last ends."""
+        """Return the byte offsets of consecutive pages, and the end of the last one."""
         return [8 * word for word in self._words[page : page + count + 1].tolist()]
 
     def places(self, pages: Int64) -> tuple[Int64, Int64]:
-        """Return at which byte pages begin, and how many bytes they have."""
+        """Return the byte offsets and sizes of pages."""
         begin, end = (self._words[p].astype(np.int64) * 8 for p in (pages, pages + 1))
         return begin, end - begin
 
 
 def damaged(where: str, problem: str) -> FragmentReadError:
-    """Return the error for pages that are not what was written."""
+    """Return the error for pages that differ from those written."""
     return FragmentReadError(f"{where}: {NAME} is damaged: {problem}; rebuild it with build_pages (cfagg obs index)")
 
 
 def has_pages(store: Store) -> bool:
-    """Return whether a store has index pages, good or not."""
+    """Return whether a store has index pages, valid or not."""
     return any(is_there(store.source, f"{NAME}/{document}") for document in (".zattrs", "zarr.json"))
 
 
@@ -373,7 +373,7 @@ def stored_attributes(source: Source) -> dict[str, Any] | None:
 
 
 def attributes_of(store: Store) -> dict[str, Any]:
-    """Return the attributes of the pages of a store, of the types that they have to be of."""
+    """Return the attributes of the pages of a store after checking their types."""
     found = stored_attributes(store.source)
     if found is None:
         raise SourceError(f"{store.path} has no {NAME}; build them with build_pages (cfagg obs index)")

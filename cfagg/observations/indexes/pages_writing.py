@@ -1,11 +1,11 @@
-"""Writing index pages: a group ``index_pages`` of two plain arrays of bytes and integers beside the rows of a store.
+"""Writing index pages: a group ``index_pages`` of two uncompressed arrays beside the rows of a store.
 
-``pages_`` and eight digits of a checksum holds the pages one after the other (`cfagg.kernels.lookup` describes them).
-``directory_`` and eight more has for each page its first epoch and where it begins, in bytes, and the same for what
-would follow the last.  Neither is compressed, and each is one chunk, so that any page can be read alone.  Consecutive
-pages whose entries all follow each other in the same steps are one page, however many entries that has.
+The array ``pages_`` with eight digits of a checksum contains the pages in sequence (`cfagg.kernels.lookup` describes
+them). The array ``directory_`` with eight digits has the first epoch and the byte offset of each page, and the same for
+the end of the last one.  Each array is one uncompressed chunk, so that any page can be read alone.  Consecutive pages
+whose entries are all equally spaced form one page with any number of entries.
 
-Attributes of the group: ``format``, ``identity`` of the rows it was made of, numbers of ``entries``, ``rows`` and
+Attributes of the group: ``format``, ``identity`` of the rows it was made from, numbers of ``entries``, ``rows`` and
 ``pages``, ``first`` and ``last`` epoch, ``name`` of the array of pages, and ``directory_crc32``.
 """
 
@@ -30,13 +30,13 @@ __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]
 #: Name of the group.
 NAME = "index_pages"
 
-#: Form of the pages; a reader refuses others.
+#: Format of the pages; readers refuse others.
 FORMAT = "cfagg index pages 1"
 
-#: Entries of a page, other than of equal steps.
+#: Number of entries of a page, except pages of equal steps.
 PAGE = 4096
 
-#: Pages that are packed together.
+#: Number of pages that are packed together.
 _BATCH = 8
 
 #: First epoch, first row, entries, step, length, last epoch and row after the last.
@@ -51,9 +51,9 @@ def write_pages(
     rows: int | None = None,
     zarr_format: ZarrFormat = 2,
 ) -> int:
-    """Write index pages into a store, of entries that are never in memory together; return the number of entries.
+    """Write index pages into a store, block by block, and return the number of entries.
 
-    Where `rows` is given the entries have to cover so many; `identity` tells whether the rows were written since.
+    If `rows` is given, the entries must cover that many; `identity` shows whether the rows have been rewritten since.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -69,7 +69,7 @@ def write_pages(
                 pages.add(block)
             directory, attributes = pages.finish()
         attributes["identity"] = identity
-        # Named for their content: who has a file open that was there before does not take it for this one.
+        # The names depend on the content, so that processes with an earlier file open do not confuse it with this one.
         (folder / "pages").rename(folder / attributes["name"])
         listed = folder / f"directory_{attributes['directory_crc32']:08x}"
         path = Path(chunk_key(str(listed), (0, 0), zarr_format))
@@ -88,7 +88,7 @@ def _describe(path: Path, shape: tuple[int, ...], dtype: str, dims: tuple[str, .
 
 
 class _Pages:
-    """Pages on their way to a file."""
+    """A writer of pages to a file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -102,7 +102,7 @@ class _Pages:
         self._run: _Run | None = None
 
     def add(self, block: Entries) -> None:
-        """Add entries, a whole number of pages but for the last block."""
+        """Add entries, a whole number of pages except in the last block."""
         epoch, start, length = block
         if self._first is None:
             self._first = int(epoch[0])
@@ -116,7 +116,7 @@ class _Pages:
         self._rows, self._last = int(start[-1] + length[-1]), int(epoch[-1])
 
     def _add_run(self, epoch: Int64, start: Int64, length: Int64) -> None:
-        """Add entries of equal steps and lengths, to those before if they go on."""
+        """Add entries of equal steps and lengths, appended to the preceding ones if they continue them."""
         n, first, each = len(epoch), int(epoch[0]), int(length[0])
         step = int(epoch[1]) - first if n > 1 else 0
         run: _Run = (first, int(start[0]), n, step, each, int(epoch[-1]), int(start[-1]) + each)
@@ -134,7 +134,7 @@ class _Pages:
         self._run = run
 
     def _end_run(self) -> None:
-        """Write the entries of equal steps that wait for more."""
+        """Write the pending entries of equal steps."""
         if self._run is not None:
             first, row, n, step, length, last, end = self._run
             self._put(np.array([0, first, row, n, step, length, 0, last, end], np.int64))
@@ -153,12 +153,12 @@ class _Pages:
             self._keep()
 
     def _keep(self) -> None:
-        """Keep the directory as an array, which takes a quarter of the memory."""
+        """Convert the directory to an array, which takes a quarter of the memory."""
         self._directory.append(np.array([self._epochs, self._offsets], "<i8"))
         self._epochs, self._offsets = [], []
 
     def finish(self) -> tuple[Int64, dict[str, Any]]:
-        """Write what is left; return the directory and the attributes of the group."""
+        """Write the remaining entries, and return the directory and the attributes of the group."""
         self._end_run()
         self._epochs.append(0 if self._last is None else self._last + 1)
         self._offsets.append(self.bytes)
@@ -178,12 +178,12 @@ class _Pages:
 
 
 def _cut(epoch: Int64, length: Int64) -> Iterator[tuple[int, int, bool]]:
-    """Return the pages of entries, and whether a page has equal steps and lengths."""
+    """Yield the range of each page of entries, and whether it has equal steps and lengths."""
     n = len(epoch)
     whole = n // PAGE
     steps = np.diff(epoch, append=epoch[-1])[: whole * PAGE].reshape(whole, PAGE)
     lengths = length[: whole * PAGE].reshape(whole, PAGE)
-    # The last step of each leads to the next page.
+    # The last step of each page leads to the next page.
     equal = (steps[:, :-1] == steps[:, :1]).all(axis=1) & (lengths == lengths[:, :1]).all(axis=1)
     for k, is_equal in enumerate(equal.tolist()):
         yield k * PAGE, (k + 1) * PAGE, is_equal
@@ -194,7 +194,7 @@ def _cut(epoch: Int64, length: Int64) -> Iterator[tuple[int, int, bool]]:
 
 
 def _whole(entries: Iterable[Entries], size: int) -> Iterator[Entries]:
-    """Return the same entries in blocks of one size, the last cut short."""
+    """Yield the same entries in blocks of one size, except the last."""
     held: list[Entries] = []
     count = 0
     for block in entries:

@@ -1,8 +1,8 @@
-"""What an index is: where the rows of a store with dates in an interval begin and end.
+"""The protocol of indexes, which give the range of rows of a store with dates in an interval.
 
-A table of entries ``(epoch, start, length)``: all rows from `start` on, `length` of them, have the date `epoch`, in
-seconds since 1970.  Epochs rise, and each entry starts where the one before it ends: an interval of dates is one range
-of rows.
+An index is a table of entries ``(epoch, start, length)``: all rows from `start` on, `length` of them, have the date
+`epoch`, in seconds since 1970.  Epochs increase, and each entry starts where the previous one ends, so an interval of
+dates is one range of rows.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Int64 = npt.NDArray[np.int64]
 #: Columns epoch, start and length of consecutive entries.
 Entries = tuple[Int64, Int64, Int64]
 
-#: Dates of entries lie within ± so many seconds, about the age of the universe, so that differences never overflow.
+#: Bound on the dates of entries in seconds, about the age of the universe, so that differences never overflow.
 MAX_EPOCH = 2**59
 
 
 class Store(Protocol):
-    """What an index has to know of a store of observations."""
+    """The properties of a store of observations that an index needs."""
 
     @property
     def path(self) -> str:
@@ -56,15 +56,15 @@ class Store(Protocol):
 
     @property
     def identity(self) -> str:
-        """Text that changes where the rows do."""
+        """Text that changes with the rows."""
 
 
 @runtime_checkable
 class Index(Protocol):
-    """Where rows with given dates are.  Indexes are picklable, and can be asked from several threads.
+    """An index of rows by date.  Indexes are picklable, and several threads may use them.
 
-    A kind of index from elsewhere is a callable that takes the store (`Store`) and returns such an object; it is named
-    in the entry point group ``cfagg.indexes``.
+    Other packages may add kinds of indexes, as callables that take the store (`Store`) and return such an object, in
+    the entry point group ``cfagg.indexes``.
     """
 
     @property
@@ -81,16 +81,16 @@ class Index(Protocol):
 
     @property
     def first(self) -> int | None:
-        """First epoch, or `None` if there is no entry."""
+        """First epoch, or `None` if there are no entries."""
 
     @property
     def last(self) -> int | None:
-        """Last epoch, or `None` if there is no entry."""
+        """Last epoch, or `None` if there are no entries."""
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the first row, and the row after the last, with ``lo <= epoch < hi``.
 
-        The two are equal where there is none.
+        They are equal if there are no such rows.
 
         Parameters
         ----------
@@ -116,25 +116,25 @@ class Index(Protocol):
         """Return the entries with ``lo <= epoch < hi``, as columns epoch, start and length."""
 
     def blocks(self) -> Iterator[Entries]:
-        """Return all entries, some ten thousands at a time."""
+        """Yield all entries, some ten thousand at a time."""
 
     def validate(self, full: bool = False) -> list[Problem]:
-        """Return what is wrong with the index: of a sample of its entries, or of all of them."""
+        """Return the problems of a sample of the entries, or of all entries."""
 
 
 def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
-    """Return the two ends of an interval as integers within what entries can have."""
+    """Return the ends of an interval as integers within the bounds of entries."""
     return min(max(int(lo), -MAX_EPOCH), MAX_EPOCH + 1), min(max(int(hi), -MAX_EPOCH), MAX_EPOCH + 1)
 
 
 def columns_of(table: Int64) -> Entries:
-    """Return the columns of a table of entries, shape (n, 3), in memory of their own."""
+    """Return copies of the columns of a table of entries, shape (n, 3)."""
     epoch, start, length = (np.array(column) for column in table.T)
     return epoch, start, length
 
 
 def together(blocks: Sequence[Entries]) -> Entries:
-    """Return blocks of entries as one."""
+    """Return blocks of entries as one block."""
     if len(blocks) == 1:
         return blocks[0]
     epoch, start, length = (np.concatenate([block[i] for block in blocks]) for i in range(3))
@@ -142,13 +142,13 @@ def together(blocks: Sequence[Entries]) -> Entries:
 
 
 class Joining:
-    """Joins the last entry of a block and the first of the next where they have the same epoch."""
+    """Joins the last entry of a block and the first of the next if they have the same epoch."""
 
     def __init__(self) -> None:
         self._open = np.empty((0, 3), np.int64)
 
     def feed(self, table: Int64) -> Int64:
-        """Return the entries, shape (n, 3), that are complete with these."""
+        """Return the entries, shape (n, 3), that are complete after these."""
         if not len(table):
             return table
         if len(self._open) and self._open[0, 0] == table[0, 0]:
@@ -180,9 +180,9 @@ def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
 
 
 def checked(entries: Iterable[Entries], where: str, rows: int | None = None, strict: bool = True) -> Iterator[Entries]:
-    """Pass entries on and raise at the first that breaks what an index is.
+    """Pass entries on, and raise at the first that violates the definition of an index.
 
-    `rows` is what they must cover from the first to the last; two have the same epoch only where not `strict`.
+    `rows` is the number of rows that they must cover; two may have the same epoch only if not `strict`.
 
     >>> blocks = [(np.array([10, 20]), np.array([0, 3]), np.array([3, 1]))]
     >>> [len(epoch) for epoch, _, _ in checked(blocks, "index", rows=4)]
@@ -216,7 +216,7 @@ def checked(entries: Iterable[Entries], where: str, rows: int | None = None, str
 
 
 def _expected(i: int, before: int, stop: int, rows: int | None) -> str:
-    """Return what an entry should have been."""
+    """Return a description of the expected entry."""
     rise = f"an epoch after {before}, " if i else ""
     room = "a length of one or more" if rows is None else f"a length of 1 to {rows - stop:,}"
     return f"{rise}start {stop:,} and {room}"

@@ -1,6 +1,6 @@
-"""Opening the index of a store: the known kinds, and those of other packages.
+"""Opening the index of a store: the built-in kinds, and those of other packages.
 
-A kind is a name and a callable that takes the store and returns an `Index`; other packages name theirs in the entry
+A kind is a name and a callable that takes the store and returns an `Index`; other packages register theirs in the entry
 point group ``cfagg.indexes``.
 """
 
@@ -50,7 +50,7 @@ def index_kinds() -> tuple[str, ...]:
 
 
 def stored_kinds(store: Store) -> tuple[str, ...]:
-    """Return which kinds of the published software a store has, ``"bisect"`` and ``"btree"``."""
+    """Return the kinds of the published software that a store has, ``"bisect"`` and ``"btree"``."""
     return tuple(
         kind
         for kind, name in _ARRAYS.items()
@@ -59,7 +59,7 @@ def stored_kinds(store: Store) -> tuple[str, ...]:
 
 
 def open_index(store: Store, kind: str | None = None) -> Index:
-    """Return the index of a store; by default its pages where they belong to it as it is, else the kind that it has."""
+    """Return the index of a store; by default its pages if they are up to date, else another kind that it has."""
     if kind is None:
         return _default(store)
     if a_text(kind, "index", f"the name of a kind of index, such as {next(iter(_OWN))!r}") in _OWN:
@@ -75,15 +75,15 @@ def open_index(store: Store, kind: str | None = None) -> Index:
 
 
 def _others() -> EntryPoints:
-    """Return what other packages have."""
-    # Seldom needed, and slow to import.
+    """Return the entry points of other packages."""
+    # Rarely needed, and slow to import.
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)
 
 
 def _default(store: Store) -> Index:
-    """Return the pages where they are good, else the first of the other indexes."""
+    """Return the pages if they are valid, else the first of the other indexes."""
     problem: Exception | None = None
     if pages.has_pages(store):
         try:
@@ -100,7 +100,7 @@ def _default(store: Store) -> Index:
     return _OWN[found[0]](store)
 
 
-#: Rows that are read together.
+#: Number of rows that are read together.
 _ROWS = 2**18
 
 
@@ -120,10 +120,10 @@ class _Readable(Store, Protocol):
 
 
 def build_pages(store: _Readable, kind: str | None = None) -> int:
-    """Write index pages into a store, in place of those that it has; return the number of entries.
+    """Write index pages into a store, replacing existing ones, and return the number of entries.
 
-    They are made of a kind of index, or of ``"data"``, the rows themselves; by default of an index of the published
-    software, and of the rows where there is none.
+    They are built from a kind of index, or from the rows with ``"data"``; by default from an index of the published
+    software, or from the rows if there is none.
 
     >>> import tempfile
     >>> from types import SimpleNamespace
@@ -171,7 +171,7 @@ def _target(store: Store) -> tuple[Path, ZarrFormat]:
 def entries_of_blocks(blocks: Iterable[npt.NDArray[np.float32]]) -> Iterator[Entries]:
     """Yield the entries of all rows of a store: days since 1970, seconds of the day, then anything, sorted.
 
-    One for each date, also where its rows are in several blocks.
+    Each date has one entry, even if its rows are in several blocks.
 
     >>> rows = np.array([[0, 5], [0, 5], [0, 7]], "f4")
     >>> [[c.tolist() for c in entry] for entry in entries_of_blocks([rows[:1], rows[1:]])]
@@ -188,7 +188,7 @@ def entries_of_blocks(blocks: Iterable[npt.NDArray[np.float32]]) -> Iterator[Ent
 
 
 def joined(entries: Iterable[Entries]) -> Iterator[Entries]:
-    """Join the last entry of a block and the first of the next where they have the same epoch.
+    """Join the last entry of a block and the first of the next if they have the same epoch.
 
     >>> one = (np.array([5]), np.array([0]), np.array([1]))
     >>> two = (np.array([5]), np.array([1]), np.array([3]))

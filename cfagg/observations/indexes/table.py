@@ -1,4 +1,4 @@
-"""Tables of 64-bit integers in a Zarr store: read a few rows at a time, searched by blocks, and written by chunks."""
+"""Tables of 64-bit integers in a Zarr store, read a few rows at a time, searched by blocks and written by chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Searched", "Table", "TableIndex", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table", "resolve"]
 
-#: Columns of a table, of which a search reads whole rows.
+#: Largest number of columns of a table, since a search reads whole rows.
 _WIDEST = 1 << 20
 
 
@@ -35,7 +35,7 @@ def is_there(source: Source, key: str) -> bool:
     try:
         return source.size(key) is not None
     except AccessError:
-        # What object stores also say of what is not there, to those who may not list the store.
+        # Object stores also answer this for absent objects if the user may not list the store.
         return False
 
 
@@ -70,7 +70,7 @@ ZarrFormat = Literal[2, 3]
 
 @contextmanager
 def aside(group: str | os.PathLike[str], name: str) -> Iterator[Path]:
-    """Give a new directory, which takes its name, and the place of one that is there, when the block ends well."""
+    """Yield a new directory that gets its name, replacing an existing one, when the block succeeds."""
     target = Path(group) / name
     with refusals_of(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def aside(group: str | os.PathLike[str], name: str) -> Iterator[Path]:
             path.mkdir()
             yield path
             sync_tree(path)
-            # Another process may do the same at the same time.
+            # Another process may do the same concurrently.
             for left in reversed(range(100)):
                 try:
                     put(path, target, folder.path / "former")
@@ -102,14 +102,14 @@ def new_table(
     dims: tuple[str, str],
     zarr_format: ZarrFormat,
 ) -> Iterator[TableWriter]:
-    """Give a new table of int64 with two dimensions, as a Zarr array that grows by rows."""
-    # In a thread other than the main one, Blosc uses that thread alone: the same rows always give the same bytes.
+    """Yield a writer of a new two-dimensional int64 table, as a Zarr array that grows by rows."""
+    # Outside the main thread, Blosc uses only that thread, so the same rows always give the same bytes.
     with ThreadPoolExecutor(1, "cfagg-index") as thread, aside(group, name) as path:
         yield TableWriter(path, thread, (chunk_rows, columns), dims, zarr_format)
 
 
 class TableWriter:
-    """Writes a table by chunks, whose shape is given."""
+    """Writes a table in chunks of a given shape."""
 
     def __init__(
         self, path: Path, thread: ThreadPoolExecutor, chunk: tuple[int, int], dims: tuple[str, str], form: ZarrFormat
@@ -119,7 +119,7 @@ class TableWriter:
         self._encode = self._codec.encoder()
         self._buffer = np.zeros(chunk, "<i8")
         self._used = 0
-        #: Rows so far.
+        #: Number of rows so far.
         self.rows = 0
 
     def append(self, table: Int64) -> None:
@@ -133,7 +133,7 @@ class TableWriter:
                 self._write(self.rows // size - 1)
 
     def finish(self, attributes: Mapping[str, Any], least_rows: int = 0) -> None:
-        """Write what is left and the metadata, of at least `least_rows` rows, the last of which are zero."""
+        """Write the remaining rows and the metadata, with zeros up to `least_rows` rows."""
         size, columns = self._buffer.shape
         if self._used:
             self._write(self.rows // size)
@@ -150,15 +150,15 @@ class TableWriter:
         self._used = 0
 
 
-#: Bytes of blocks that are kept, and what keeping one takes beside them: some eight million entries.
+#: Bytes of cached blocks, some eight million entries, and the overhead of each block.
 _CACHED, _EACH = 2**26, 2**10
 
-#: Entries that are given together, about.
+#: Approximate number of entries that are yielded together.
 _TOGETHER = 2**16
 
 
 def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
-    """Return ranges of rows of intervals; `rows` finds the rows of epochs that rise, without repetition."""
+    """Return the ranges of rows of intervals; `rows` finds the rows of strictly increasing epochs."""
     wanted, back = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     found = rows(wanted)[back.reshape(-1)]
     out = np.empty((len(lo), 2), np.int64)
@@ -168,7 +168,7 @@ def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
 
 
 class Searched:
-    """An index that knows the first rows that are not before epochs (see `Index` for the methods)."""
+    """An index that finds the first rows not before given epochs (see `Index` for the methods)."""
 
     #: Name of the array or group.
     name: str
@@ -178,7 +178,7 @@ class Searched:
         return resolve(*as_intervals(lo, hi), self._rows)
 
     def validate(self, full: bool = False) -> list[Problem]:
-        """Return what is wrong with some entries, or with all."""
+        """Return the problems of some entries, or of all."""
         try:
             self._check(full)
         except CfaggError as error:
@@ -186,18 +186,18 @@ class Searched:
         return []
 
     def _rows(self, wanted: Int64) -> Int64:
-        """Return the first rows that are not before epochs, which rise."""
+        """Return for increasing epochs the first rows that are not before them."""
         raise NotImplementedError
 
     def _check(self, full: bool) -> None:
-        """Raise where entries are wrong: of some, or of all."""
+        """Raise if some entries are wrong, checking a sample or all."""
         raise NotImplementedError
 
 
 class TableIndex(Searched):
-    """Entries in blocks of a table; a block is read with the entry after it, checked, and kept in a third of its size.
+    """An index of table blocks; a block is read with the entry after it, checked, and cached in a third of its size.
 
-    A kind tells in which block an epoch is, and what its entries are; that they agree is seen at each search.
+    Subclasses locate the block of an epoch and read its entries; each search checks that these agree.
     """
 
     def __init__(self, table: Table, rows: int, ends: tuple[Int64, Int64] | None) -> None:
@@ -220,7 +220,7 @@ class TableIndex(Searched):
         return f"<{type(self).__name__} {self._table.where}: dates of {self.rows:,} rows>"
 
     def _forget(self) -> None:
-        """Begin with nothing kept."""
+        """Empty the caches."""
         self._cached: dict[int, Block] = {}
         self._room = _CACHED
 
@@ -236,11 +236,11 @@ class TableIndex(Searched):
         raise NotImplementedError
 
     def _part(self, block: int) -> tuple[Int64, bool]:
-        """Return the entries of a block and the one after it, shape (n, 3), and whether that is the last of all."""
+        """Return the entries of a block and the one after it, shape (n, 3), and whether the last is the last of all."""
         raise NotImplementedError
 
     def _tables(self, epoch: int | None = None) -> Iterator[Int64]:
-        """Return all entries, or those from some before an epoch on, in tables of shape (n, 3)."""
+        """Yield all entries, or those from shortly before an epoch on, in tables of shape (n, 3)."""
         raise NotImplementedError
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
@@ -260,7 +260,7 @@ class TableIndex(Searched):
         return columns_of(np.concatenate(found))
 
     def blocks(self) -> Iterator[Entries]:
-        """Return all entries in blocks."""
+        """Yield all entries in blocks."""
         waiting: list[Int64] = []
         for table in self._tables():
             waiting.append(table)
@@ -278,7 +278,7 @@ class TableIndex(Searched):
             self._rows(np.unique(np.linspace(self.first, self.last, 16, dtype=np.int64)))
 
     def _probes_of(self, epoch: Int64) -> Int64:
-        """Return those of all epochs that are looked for when all entries are checked."""
+        """Return the epochs that are searched for when all entries are checked."""
         return epoch[:0]
 
     def _row(self, epoch: int) -> int:
@@ -303,10 +303,10 @@ class TableIndex(Searched):
         return out
 
     def _block(self, epoch: int) -> Block:
-        """Return the block with the first entry that is not before an epoch, or the last where none is."""
+        """Return the block with the first entry that is not before an epoch, or the last block if there is none."""
         number = self._before(epoch)
         block = self._cached.get(number) or self._load(number)
-        # Nothing is before the first entry of a block but in the first; nothing is after the last but after all.
+        # An epoch may precede the entries only of the first block, and follow the entries only of the last.
         if (epoch <= block.first and block.row) or (epoch > block.last and block.end != self.rows):
             raise ConventionError(
                 f"{self._table.where}: the entries of rows {block.row:,} to {block.end - 1:,} do not agree with where "
@@ -315,11 +315,11 @@ class TableIndex(Searched):
         return block
 
     def _load(self, number: int) -> Block:
-        """Read a block, check it, and keep it."""
+        """Read a block, check it, and cache it."""
         table, is_last = self._part(number)
         start = int(table[0, 1]) if len(table) else -1
         where = f"{self._table.where}, counted from the entry of row {start:,}"
-        if not 0 <= start < self.rows or (number == 0 and start):  # pages of a tree count from 1
+        if not 0 <= start < self.rows or (number == 0 and start):  # pages of a tree are counted from 1
             raise ConventionError(f"{where} of {self.rows:,}: entries do not agree; build the index again")
         columns = (table[:, 0], table[:, 1] - start, table[:, 2])
         for _ in checked([columns], where, strict=False):
@@ -333,14 +333,14 @@ class TableIndex(Searched):
         block = Block(columns[0], columns[1], start, end)
         self._room -= block.nbytes
         if self._room < 0:
-            # A new dictionary and not a smaller one: other threads may be reading the old.
+            # A new dictionary, since other threads may be reading the old one.
             self._cached, self._room = {}, _CACHED - block.nbytes
         self._cached[number] = block
         return block
 
 
 class Block:
-    """Entries that follow each other; starts are counted from the first, `row` and `end` are before and after all."""
+    """Consecutive entries, with starts relative to the first; `row` and `end` are the range of their rows."""
 
     __slots__ = ("end", "epochs", "first", "last", "row", "starts")
 
@@ -351,16 +351,16 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that keeping it takes."""
+        """Memory that it takes in the cache, in bytes."""
         return self.epochs.nbytes + self.starts.nbytes + _EACH
 
     def row_of(self, epoch: int) -> int:
-        """Return the first row that is not before an epoch, which is not before the block."""
+        """Return the first row that is not before an epoch; the epoch must not precede the block."""
         if epoch > self.last:
             return self.end
         return self.row + int(self.starts[self.epochs.searchsorted(self.epochs.dtype.type(max(epoch - self.first, 0)))])
 
 
 def _narrow(rising: Int64) -> npt.NDArray[Any]:
-    """Return numbers from 0 on, which rise, in as few bits as they have room in."""
+    """Return increasing numbers from 0 on in the smallest type that can represent them."""
     return rising.astype(np.uint16 if rising[-1] < 2**16 else np.uint32 if rising[-1] < 2**32 else np.int64)

@@ -14,16 +14,16 @@ __all__ = ["Source"]
 
 @runtime_checkable
 class Source(Protocol):
-    """What reads observations for a recipe.
+    """A reader of observations for a recipe.
 
-    A source is made once in each process of a build, with its configuration: a mapping with the keys of the recipe
-    (a `cfagg.observations.settings.Config`, which also knows its place in the recipe and the recipe's directory).  It
-    should raise `cfagg.errors.ConventionError` for keys that it does not understand, and open nothing yet.
+    A source is created once in each process of a build, with its configuration: a mapping with the keys of the recipe
+    (a `cfagg.observations.settings.Config`, which also has its place in the recipe and the recipe's directory).  It
+    should raise `cfagg.errors.ConventionError` for unknown keys, and open nothing yet.
 
-    Two more methods are used where they are there: ``prepare(directory)`` is called once for each build, before any
-    part is read, with a directory in which the source may keep what it wants to read only once (a `pathlib.Path`; it
-    survives a restart, and other processes of the build find it too); ``files()`` returns the paths that the source
-    reads, for the record that a store keeps of where it comes from.
+    Two more methods are used if they exist: ``prepare(directory)`` is called once for each build, before any part is
+    read, with a directory in which the source may keep data that it reads only once (a `pathlib.Path`; it survives a
+    restart and is shared by all processes of the build); ``files()`` returns the paths that the source reads, for the
+    record of provenance in a store.
 
     Source: "Support irregular observations datasets", "Sources".
 
@@ -55,7 +55,7 @@ class Source(Protocol):
         -------
         pandas.DataFrame, or an iterable of them
             One row per observation: ``date`` (datetime64), ``latitude`` and ``longitude`` (degrees) and any numeric
-            columns.  Rows outside the range are left out afterwards.  ``frame.attrs["variables"]`` may give
+            columns.  Rows outside the range are removed afterwards.  ``frame.attrs["variables"]`` may give
             attributes of columns, such as units and standard_name.
         """
         ...

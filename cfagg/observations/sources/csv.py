@@ -2,7 +2,7 @@
 
 Each file is read once for a build, whatever the number of parts (see `cfagg.observations.sources.sorted_rows`).
 
-Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``columns`` and ``flavour`` are understood.
+Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``columns`` and ``flavour`` are supported.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CsvSource"]
 
-#: Bytes of text that are read and sorted together, and bytes from which the types of columns are seen.
+#: Bytes of text that are read and sorted together, and bytes from which the types of columns are inferred.
 BLOCK, HEAD = 32 * 2**20, 2**20
 
-#: Text that means missing, besides nothing at all.
+#: Text for missing values, besides empty text.
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan", "-NaN"]
 
 _COLUMN = re.compile(r"In CSV column #(\d+)")
@@ -42,7 +42,7 @@ class CsvSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list
+        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list
         of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
@@ -53,7 +53,7 @@ class CsvSource(FileSource):
     Raises
     ------
     ConventionError
-        Settings that are not understood; all at once.
+        Settings are invalid; all problems are listed.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _sign(value: str) -> str:
 def _encoding(value: str) -> str:
     try:
         codecs.lookup(value)
-    except (LookupError, ValueError):  # of a name with a NUL
+    except (LookupError, ValueError):  # for a name with a NUL
         raise ValueError(f"{value!r} is not known") from None
     return value
 
@@ -154,7 +154,7 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     import pyarrow as pa
 
     words: set[str] = set()
-    done = 0  # rows that were given before a column turned out to be text
+    done = 0  # rows that were yielded before a column turned out to be text
     while True:
         seen = 0
         names: list[str] = []
@@ -219,7 +219,7 @@ def _stream(path: str) -> Any:
         return pa.input_stream(path, compression="detect")
     try:
         packed = pa.Codec.detect(str(path)).name
-    except TypeError:  # it says so of a name that tells of none
+    except TypeError:  # raised for names that do not indicate a compression
         packed = None
     return pa.input_stream(pa.PythonFile(as_file(path), mode="r"), compression=packed)
 

@@ -1,8 +1,8 @@
 """The layout of the observations in a netCDF file: all of CF's discrete sampling geometries as one structure.
 
-Observations are the elements of some dimensions; a variable on some of these applies to all others.  In ragged arrays
-one dimension leads to another, the observations to their station or profile, by counts or by an index (CF chapter 9,
-appendix H).
+Observations are the elements of some dimensions; a variable with only some of these applies along the others.  In
+ragged arrays one dimension refers to another, such as that of observations to that of stations or profiles, by counts
+or by an index (CF chapter 9, appendix H).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cfagg.errors.arguments import closest
 
 __all__ = ["Described", "Geometry", "find_geometry"]
 
-#: Attributes that say which variables belong to the structure of a file.
+#: Attributes that name variables which belong to the structure of a file.
 _STRUCTURE = ("sample_dimension", "instance_dimension")
 
 
@@ -35,7 +35,7 @@ class Described:
     attributes: Mapping[str, Any]
 
     def text(self, key: str) -> str:
-        """Return a text attribute, or an empty text."""
+        """Return a text attribute, or an empty string."""
         value = self.attributes.get(key)
         return value.strip() if isinstance(value, str) else ""
 
@@ -47,9 +47,9 @@ class Geometry:
     #: Dimensions whose elements are the observations, slowest first.
     dims: tuple[str, ...]
     sizes: Mapping[str, int]
-    #: From a dimension to the one it leads to, how (``count`` or ``index``) and the variable that says so.
+    #: For a dimension, the one that it refers to, the kind of link (``count`` or ``index``) and its variable.
     links: Mapping[str, tuple[str, str, str]]
-    #: ``date``, ``latitude`` and ``longitude`` to the variables that hold them.
+    #: The variables of ``date``, ``latitude`` and ``longitude``.
     places: Mapping[str, str]
     data: tuple[str, ...]
     #: Numeric variables that belong to no observation.
@@ -74,8 +74,8 @@ def find_geometry(
     columns: Iterable[str] | None = None,
 ) -> Geometry:
     """Return the layout of a file's observations; ConventionError lists every problem."""
-    # `flavour` names variables where attributes do not tell; `columns`, the variables wanted besides, then decide what
-    # numbers the observations.
+    # `flavour` names variables that attributes do not identify; `columns` are the other variables wanted, which then
+    # determine the dimensions of the observations.
     problems: list[Problem] = []
     wanted = None if columns is None else tuple(dict.fromkeys(columns))
     for name, variable in variables.items():
@@ -100,7 +100,7 @@ def find_geometry(
     mentioned = {word for v in variables.values() for word in v.text("coordinates").split()}
     fit = [n for n, v in candidates.items() if set(v.dims) <= reached and (v.dims or n in mentioned)]
     if wanted is None:
-        # Scalars and labels of dimensions are no data that are left out.
+        # Scalars and labels of dimensions do not count as omitted data.
         left_out = tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
         return Geometry(dims, sizes, links, places, tuple(fit), left_out)
     for name in wanted:
@@ -162,7 +162,7 @@ def _places(variables: Mapping[str, Described], flavour: Mapping[str, str], prob
             continue
         names = _likely(kind, variables)
         if len(names) > 1:
-            # What data name as their coordinates, or is called like its dimension, is meant before others.
+            # Variables that data name as coordinates, or that have the name of their dimension, take precedence.
             named = [n for n in names if n in mentioned or variables[n].dims == (n,)]
             names = named or names
         if len(names) == 1:
@@ -231,13 +231,13 @@ def _dims(
             best, most = variable.dims, len(reach)
     if best:
         return best
-    # Nothing but times and places: their own dimensions, those first that lead to others.
+    # If there are only times and places, use their dimensions that no other one refers to.
     own = dict.fromkeys(d for name in places.values() for d in variables[name].dims)
     return tuple(d for d in own if not any(d in _reached((other,), links) for other in needed if other != d))
 
 
 def _reached(dims: Iterable[str], links: Mapping[str, tuple[str, str, str]]) -> set[str]:
-    """Return the dimensions that the elements of some dimensions lead to."""
+    """Return the dimensions that some dimensions refer to, including themselves."""
     found = set(dims)
     todo = list(found)
     while todo:

@@ -37,10 +37,10 @@ __all__ = ["NetcdfSource", "read_netcdf"]
 
 type Int64 = npt.NDArray[np.int64]
 
-#: Observations that are read at once.
+#: Number of observations that are read at once.
 BLOCK = 1 << 18
 
-#: Observations of one dimension that another may count or index; they are held in memory.
+#: Largest number of elements that another dimension may count or index, which are in memory.
 _MOST_INSTANCES = 1 << 27
 
 
@@ -60,21 +60,21 @@ class _Files(Section):
 class NetcdfSource(FileSource):
     """A netCDF file, or several, with observations.
 
-    Understood are CF's points, time series, profiles, trajectories and their combinations, as contiguous or indexed
+    Supported are CF's points, time series, profiles, trajectories and their combinations, as contiguous or indexed
     ragged arrays, orthogonal or incomplete multidimensional arrays, or a single feature; and fields with times,
     latitudes and longitudes, each grid point of which is an observation.
 
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list of them.  ``columns``:
+        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list of them.  ``columns``:
         the variables, all numeric ones of observations if not given.  ``flavour``: names of the variables
-        ``date``, ``latitude`` and ``longitude`` where attributes do not tell.
+        ``date``, ``latitude`` and ``longitude`` if attributes do not identify them.
 
     Notes
     -----
-    Times follow their calendar, by date.  Elements of arrays that are only padding, without time and data, are left
-    out; of arrays of more than one dimension also those without any data.  Text, such as names of stations, is left
+    Times are converted from their calendar by date.  Elements of arrays that are only padding, without time and data,
+    are left out, as are elements of multidimensional arrays without any data.  Text, such as names of stations, is left
     out.  Units and other attributes of the variables are kept.
 
     Examples
@@ -110,7 +110,7 @@ def read_netcdf(
             UnknownConventionWarning,
             stacklevel=2,
         )
-    # Refused before the first block is given, not in the middle of a build.
+    # Errors are raised before the first block, not in the middle of a build.
     readers = {name: NetcdfReader(path, "/", name, workers=1) for name in geometry.used()}
     yield from _Reader(path, geometry, variables, readers).blocks()
 
@@ -142,7 +142,7 @@ class _Reader:
         self.edges: dict[str, Int64] = {}
         names: dict[str, str] = {}
         for name in geometry.data:
-            # As it is: spaces around a name are part of it.
+            # Not stripped, since spaces around a name are part of it.
             given = variables[name].attributes.get("cfagg_name")
             column = given if isinstance(given, str) and given else name
             # A variable may have the name of a column that all frames have.
@@ -217,7 +217,7 @@ class _Reader:
         return data or set(full)
 
     def _positions(self, slices: tuple[slice, ...], shape: tuple[int, ...]) -> dict[str, Int64]:
-        """Return for each dimension that another leads to the position of each element along it; -1 for none."""
+        """Return the position of each element along each dimension that another refers to, or -1."""
         geometry = self.geometry
         found: dict[str, Int64] = {}
         own: dict[str, Int64] = {}
@@ -256,7 +256,7 @@ class _Reader:
         return values
 
     def _whole_numbers(self, name: str, index: Int64) -> Int64:
-        """Return values of an index variable at some positions; missing ones, and those of -1, are -1."""
+        """Return values of an index variable at some positions, with -1 for missing values and for positions of -1."""
         variable = self.variables[name]
         low, high = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
         low = max(low, 0)

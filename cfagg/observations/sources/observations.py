@@ -23,7 +23,7 @@ __all__ = ["CallableSource", "ObservationsSource"]
 
 _EPOCH = datetime(1970, 1, 1)
 
-#: Rows that are read at once.
+#: Number of rows that are read at once.
 BATCH = 1 << 18
 
 
@@ -109,7 +109,7 @@ class _Function(Section):
 class CallableSource:
     """A function of two dates, the second exclusive, that returns a frame, or an iterable of frames."""
 
-    # For more than one process it must be one that Python can pickle: defined in a module, not in a function.
+    # With several processes it must be picklable: defined in a module, not in a function.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.function = settings_of(_Function, config).function

@@ -1,7 +1,7 @@
-"""Observations from Parquet, and from Arrow (Feather) files: tables that pandas writes without pickle.
+"""Observations from Parquet and Arrow (Feather) files, the tables that pandas writes without pickle.
 
-A part of a build reads only the row groups whose statistics allow dates of the part.  If a file's rows are not in the
-order of time, or its row groups are very large, that would read the same rows many times; such a file is read once,
+A part of a build reads only the row groups whose statistics allow dates of the part.  For a file whose rows are not in
+order of time, or whose row groups are very large, that would read the same rows many times; such a file is read once,
 like others (see `cfagg.observations.sources.sorted_rows`).
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowSource", "ParquetSource"]
 
-#: Rows that are read at once, rows of a row group from which a file is read once, and how many row groups may hold
-#: the same date before it is.
+#: Rows that are read at once; rows of a row group, and row groups with the same date, above which a file is read only
+#: once.
 BATCH, LARGE, DEEP = 1 << 18, 1 << 18, 4.0
 
 
@@ -37,11 +37,11 @@ class ParquetSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list of them.  ``columns``:
+        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list of them.  ``columns``:
         the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
         ``longitude``. ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
-        ``attributes``: of columns (units, standard_name and more), besides those that the file has as metadata
-        of its columns.
+        ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
+        columns.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class ParquetSource(FileSource):
         return {**super().__getstate__(), "_files": None}
 
     def prepare(self, directory: Path) -> None:
-        """Examine the files; read them now if their rows are not in the order of time."""
+        """Examine the files, and read them now if their rows are not in order of time."""
         if self._sorted is None and not all(f.in_order for f in self._opened()):
             super().prepare(directory)
 
@@ -134,11 +134,11 @@ class _File:
 
         number = 1
         for group, span in enumerate(self.spans):
-            # Statistics may be cut to the microsecond; a date of the next one is still looked at.
+            # Statistics may be truncated to microseconds, so the end of a span is included.
             if start is None or end is None or span is None or (span[1] >= start and span[0] <= end):
                 try:
                     at = number
-                    # Threads may read parts of one file at once; a reader is for one of them.
+                    # Threads may read parts of one file concurrently, and each needs its own reader.
                     opened, state = _open(self.path)
                     self._check_same(state)
                     file = parquet.ParquetFile(opened, metadata=self.file.metadata, memory_map=True)
@@ -159,7 +159,7 @@ class _File:
             number += self.rows[group]
 
     def _check_same(self, state: object) -> None:
-        """Check that the file is the one whose metadata were read, because each part of a build opens it again."""
+        """Check that the file is the one whose metadata were read, since each part of a build opens it again."""
         if state != self._state:
             raise StaleError(f"{self.path} changed while it was read; build again when it is complete")
 
@@ -177,13 +177,13 @@ def _open(path: str) -> tuple[Any, object]:
 
 
 def _span(statistics: Any) -> tuple[datetime, datetime] | None:
-    """Return the first and last date in the statistics of a row group; `None` if they have none."""
+    """Return the first and last date in the statistics of a row group, or `None` if they have none."""
     if statistics is None or not statistics.has_min_max:
         return None
     try:
         first, last = _as_datetime(statistics.min), _as_datetime(statistics.max)
     except (OverflowError, ValueError):
-        return None  # dates that Python does not have; the rows tell
+        return None  # dates that Python cannot represent; the rows are examined instead
     return None if first is None or last is None else (first, last)
 
 
@@ -235,7 +235,7 @@ def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
             yield table.frame(reader.schema.empty_table(), number)
             for i in range(reader.num_record_batches):
                 record = reader.get_batch(i)
-                record.validate(full=True)  # offsets are used unseen otherwise
+                record.validate(full=True)  # otherwise offsets are used without a check
                 batch = pa.Table.from_batches([record])
                 for start in range(0, len(batch), BATCH):
                     frame = table.frame(batch.slice(start, BATCH), number)

@@ -1,8 +1,8 @@
 """Rows of files, read once and kept on disk in blocks sorted by date, for any range of dates.
 
-A file whose rows are not in the order of time would have to be read again for each part of a build.  Instead it is read
+A file whose rows are not in order of time would have to be read again for each part of a build.  Instead it is read
 once, in blocks; each block is sorted by date and kept as an uncompressed Arrow file.  A range of dates is then a slice
-of each block, of which only the pages with its rows are read.
+of each block, and only the pages with its rows are read.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class SortedRows:
 
     @classmethod
     def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> SortedRows:
-        """Return the rows kept in a directory, or keep the frames there if it has none or not all of them."""
-        # The frames are not touched where the rows are there.  Each must have a column ``date`` without NaT.
+        """Return the rows in a directory, after writing the frames there unless it already has all of them."""
+        # The frames are not used if the rows exist.  Each must have a column ``date`` without NaT.
         if (directory / "pieces.json").exists():
             return cls(directory)
         with refusals_of(directory.parent):
@@ -109,7 +109,7 @@ class SortedRows:
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Yield the rows from `start` up to but excluding `end`; one empty frame if there are none."""
-        # Rows of one date come in the order of the file.
+        # Rows of one date are in the order of the file.
         first, stop = np.datetime64(start, "us"), np.datetime64(end, "us")
         some = False
         for i, block in enumerate(self.blocks):
@@ -147,7 +147,7 @@ def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _micros(date: np.datetime64) -> np.datetime64:
-    """Return a date in microseconds, because nanoseconds cannot represent all ends."""
+    """Return a date in microseconds, since nanoseconds cannot represent all ends."""
     return np.datetime64(date, "us")
 
 
@@ -173,7 +173,7 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
 class FileSource:
     """A source whose files are read once per build; `config` distinguishes its rows from those of others."""
 
-    # `blocks` gives, from the paths, frames with all rows, whose index labels the rows.
+    # `blocks` yields frames with all rows of the paths, whose index labels the rows.
 
     def __init__(
         self,
@@ -186,14 +186,14 @@ class FileSource:
         self._name = name
         self._config = json.dumps({k: v for k, v in config.items() if k != "options"}, sort_keys=True, default=str)
         named = (config.path(p) if isinstance(config, Config) else p for p in paths)
-        #: Paths as they were given; those of other machines have their options.
+        #: Paths as given; remote ones include their options.
         self.places = tuple(a_place(p, options, options_name="options") if is_url(p) or options else p for p in named)
         self._blocks = blocks
         self._sorted: SortedRows | None = None
         self._temporary = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # A directory that goes with this object is of no use to its copy in another process.
+        # A temporary directory of this object is of no use to a copy in another process.
         return {**self.__dict__, "_temporary": False, "_sorted": None if self._temporary else self._sorted}
 
     def files(self) -> list[str]:

@@ -39,7 +39,7 @@ class Flavour(Section):
 class Columns(Section):
     """The settings of a source of tables."""
 
-    #: Whether all that is no number is text.
+    #: Whether everything except numbers is text.
     of_text: ClassVar[bool] = False
 
     path: Paths
@@ -61,7 +61,7 @@ class Columns(Section):
 
 
 class Table:
-    """A file's columns, and how they become those of frames."""
+    """A file's columns, and their conversion to those of frames."""
 
     def __init__(self, columns: Columns, path: str, schema: Any) -> None:
         self.columns, self.path = columns, path
@@ -131,7 +131,7 @@ def _clock(value: Any) -> Any:
 
 
 def data_of(names: Iterable[str]) -> list[str]:
-    """Return the names of columns without those in which pandas keeps an index."""
+    """Return the names of columns except those in which pandas stores an index."""
     return [n for n in names if not n.startswith("__index_level_")]
 
 
@@ -154,10 +154,10 @@ def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     return {k: v for k, v in found.items() if not k.startswith(("PARQUET:", "ARROW:"))}
 
 
-#: What dates are counted from.
+#: The origin of dates.
 _EPOCH = "microseconds since 1970-01-01"
 
-#: Microseconds since 1970 from which the standard calendar is the Gregorian one, and what int64 can hold.
+#: Microseconds since 1970 from which the standard calendar is Gregorian, and the largest int64.
 _GREGORIAN, _LARGEST = -12219292800 * 10**6, 2.0**62
 
 
@@ -230,20 +230,20 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     return dates.dt.tz_localize(None)
 
 
-#: Attributes that say how values are stored, or that name variables of the file.
+#: Attributes about the storage of values, or that name variables of the file.
 _OF_STORAGE = frozenset({*STORAGE_ATTRIBUTES, *REFERRING, "cf_role", "axis", "cfagg_name", "_ChunkSizes"})
 
 
 def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: str) -> npt.NDArray[Any]:
     """Return stored values unpacked, as numbers; missing values become NaN."""
-    # Real values that are not packed keep their type, and integers without missing ones; all else is float64.
+    # Real values that are not packed, and integers without missing ones, keep their type; all others become float64.
     meant = read_as(stored.dtype, attributes)
     packing = Packing.of(attributes, where=where)
     missing = Missing.of(attributes, stored.dtype, meant, scale=packing.scale, offset=packing.offset, where=where)
     values = as_meant(stored, attributes)
     gone = missing.mask(values)
     if values.dtype.kind == "f":
-        gone &= ~np.isnan(values)  # which keep their bits
+        gone &= ~np.isnan(values)  # NaN keep their bits
     if packing:
         values = packing.undo(values)
     if gone.any():
