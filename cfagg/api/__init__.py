@@ -1,1 +1,1 @@
-"""The functions of analysis code."""
+"""Functions for analysis code."""

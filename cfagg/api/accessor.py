@@ -34,11 +34,11 @@ class How:
     Parameters
     ----------
     accumulated : bool
-        Whether from the accumulation; else by xarray from all values.
+        Whether it is computed from the accumulation, or else by xarray from all values.
     reason : str
-        Why not from the accumulation; empty where it is.
+        Why not from the accumulation; empty if it is.
     plan : Explanation or None
-        What would be read of the accumulation and of the array, with sizes.
+        What would be read from the accumulation and from the array, with sizes.
     """
 
     accumulated: bool
@@ -69,29 +69,29 @@ class How:
 class Reductions:
     """Statistics of an array, over all positions or by groups.
 
-    All take:
+    All methods accept:
 
     dim : str, sequence of str, ``...`` or None
         Dimensions to reduce; `None` means all, or with groups the grouped one.
     weights : "stored" or None
-        `None`: values weigh alike, as in ``array.mean()``.  ``"stored"``: with the weights of the accumulation, and by
-        no other way than from it.
+        `None`: all values have equal weight, as in ``array.mean()``. ``"stored"``: use the weights of the accumulation,
+        and never compute without it.
     keep_attrs : bool
         Whether the result has the array's attributes, with units and ``cell_methods`` of the statistic.
     explain : bool
-        Return `How` it would be computed, and compute nothing.
+        Return `How` it would be computed, without computing it.
     trust_for : float
-        Seconds for which one look at a stored object holds, as of `cfagg.open_accumulated`.
+        Seconds for which the state of a stored object is trusted, as in `cfagg.open_accumulated`.
 
-    ``result.encoding["cfagg"]`` says how the result was computed.  From an accumulation it is float64 (`count`:
-    int64) and in memory; by xarray it is what xarray makes of it.
+    ``result.encoding["cfagg"]`` records how the result was computed. From an accumulation, it is float64 (`count`:
+    int64) and in memory; otherwise it is the result of xarray.
 
     Parameters
     ----------
     array : xarray.DataArray
         The array.
     key : str or xarray.DataArray, optional
-        What it is grouped by.
+        The key to group by.
     """
 
     def __init__(self, array: xr.DataArray, key: str | xr.DataArray | None = None) -> None:
@@ -138,16 +138,16 @@ class Reductions:
         Raises
         ------
         NotAccumulatedError
-            With ``weights="stored"``: there is no accumulation of these values.
+            With ``weights="stored"``, if there is no accumulation of these values.
         StaleError
-            With ``weights="stored"``: there is one, but it does not belong to the present data.
+            With ``weights="stored"``, if there is one that does not belong to the present data.
         SelectionError
-            There is no such dimension, or the accumulation has no weights.
+            If there is no such dimension, or the accumulation has no weights.
 
         Warns
         -----
         StaleAccumulationWarning
-            There is an accumulation that does not belong to the present data; xarray computes.
+            If there is an accumulation that does not belong to the present data; xarray is used.
 
         Examples
         --------
@@ -229,7 +229,7 @@ class Reductions:
                 result = reduce(dim, keep_attrs=keep_attrs, explain=explain, **options)
         except UnusableError as error:
             if weights is not None:
-                # Without the accumulation there are no weights, and other weights would be another result.
+                # Without the accumulation there are no weights, and other weights would give another result.
                 if isinstance(error.__cause__, CfaggError):
                     raise error.__cause__ from None
                 raise NotAccumulatedError(
@@ -256,7 +256,7 @@ class Reductions:
         keep_attrs: bool,
         options: dict[str, Any],
     ) -> xr.DataArray:
-        """Return what xarray computes from all values."""
+        """Return the result that xarray computes from all values."""
         from cfagg.accumulation.query import attributes
 
         array: Any = self._array if self._key is None else self._array.groupby(self._key)
@@ -271,10 +271,10 @@ class Reductions:
 class CfaggAccessor(Reductions):
     """Statistics of an array, from its accumulation if that provably belongs to these values, else by xarray.
 
-    ``ds["tas"].cfagg.mean("time")`` is answered from the accumulation of ``tas`` if the array is what
-    `xarray.open_zarr`, `xarray.open_dataset` or `cfagg.read` made of a Zarr store in a directory, or a selection of it
-    by ``isel`` or ``sel``, with dask or without, and no value of the store has changed since it was accumulated.  Of
-    everything else, such as arithmetic, `where` or values that were loaded, xarray computes the same statistic.
+    ``ds["tas"].cfagg.mean("time")`` is computed from the accumulation of ``tas`` if the array was opened by
+    `xarray.open_zarr`, `xarray.open_dataset` or `cfagg.read` from a Zarr store in a directory, or is a selection of it
+    by ``isel`` or ``sel``, with dask or without, and no value of the store has changed since it was accumulated. For
+    everything else, such as arithmetic, `where` or loaded values, xarray computes the same statistic.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ class CfaggAccessor(Reductions):
         super().__init__(array)
 
     def groupby(self, key: str | xr.DataArray) -> Reductions:
-        """Return the array by groups of positions along one dimension.
+        """Return reductions by groups of positions along one dimension.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ def _dims(array: xr.DataArray, dim: Dims, key: Any) -> tuple[str, ...]:
 
 
 def _check_weights(found: Accumulated, statistic: str, dims: tuple[str, ...], weights: Weights, ddof: int) -> None:
-    """Refuse an accumulation whose weights are not those requested."""
+    """Raise an error if an accumulation does not have the requested weights."""
     from cfagg.accumulation.lookup import UnusableError
 
     field = found.group.weights

@@ -33,53 +33,52 @@ def append(
     workers: int | None = None,
     after: Iterable[Callable[[Any, Any], Any]] | None = None,
 ) -> Appended:
-    """Append to a Zarr store along one dimension, so that readers see all of it or nothing.
+    """Append to a Zarr store along one dimension, so that readers see all of the new data or none.
 
     All arrays of the group along the dimension grow in one call.  On a regular grid the last chunk is filled first; on
-    a rectilinear one each call adds one edge, of whatever length.  A killed call leaves the store as it was, and the
-    next one completes.
+    a rectilinear one each call adds one chunk of any length. A killed call leaves the store as it was, and the next one
+    succeeds.
 
     Parameters
     ----------
     store : str or path-like
         A Zarr store of version 2 or 3: a directory, or a URL ``s3://``, ``gs://`` or ``az://``.
     data : str, path-like, xarray.Dataset, xarray.DataArray or mapping of str to array
-        What is appended: a file or store that `read` opens, a dataset, or arrays by name, also as ``(dims, array)`` or
-        ``(dims, array, attributes)``; without attributes they hold the values themselves, not packed ones, in the units
-        of the store.
+        Data to append: a file or store that `read` opens, a dataset, or arrays by name, also as ``(dims, array)`` or
+        ``(dims, array, attributes)``; without attributes they contain unpacked values in the units of the store.
     dim : str
         The dimension that grows.
     group : str, optional
         A group of the store; the root by default.
     on_loss : {"error", "drop"}
-        What is done with attributes and variables that the store does not have: nothing is appended, or they are left
-        out and listed.
+        How to handle attributes and variables that the store does not have: append nothing, or leave them out and list
+        them.
     any_order : bool
-        Append also where the coordinate of the dimension overlaps that of the store, or is out of order.
+        Append even if the coordinate of the dimension overlaps that of the store, or is out of order.
     allow : iterable of str or path-like
-        As for `read`, where `data` is a path.
+        As for `read`, if `data` is a path.
     storage_options : mapping, optional
-        Of the store, if it is a URL.
+        Options for the store, if it is a URL.
     data_options : mapping, optional
-        Of `data`, if that is a URL.
+        Options for `data`, if that is a URL.
     workers : int, optional
-        Threads that encode and write chunks; by default the processors of this process, at most 8.
+        Threads that encode and write chunks; by default the number of available processors, at most 8.
     after : iterable of callable, optional
-        Functions of the store and the report that run once all is published; by default accumulations beside the
+        Functions of the store and the report that are called after publishing; by default, accumulations beside the
         arrays are extended.
 
     Returns
     -------
     Appended
-        What was written: ``start`` and ``stop`` along the dimension, ``variables``, ``chunks``, ``losses``, ``notes``.
+        The result: ``start`` and ``stop`` along the dimension, ``variables``, ``chunks``, ``losses``, ``notes``.
 
     Raises
     ------
     TargetError
-        If another process is writing there, or the store was changed by other software meanwhile.
+        If another process is writing to the store, or other software changed it meanwhile.
     ConformError
-        If values cannot be stored exactly as the arrays are: type, packing, units, calendar; or if variables that do
-        not grow, or the order of the coordinate, differ.
+        If values cannot be stored exactly in the form of the arrays (type, packing, units, calendar), or if variables
+        that do not grow, or the order of the coordinate, differ.
     LossError
         If something would be left out, and `on_loss` is not ``"drop"``.
     OptionError
@@ -126,7 +125,7 @@ def _run(each: Callable[[Any, Any], Any], place: Place, report: Appended) -> Non
 
 
 def _extend(place: Place, report: Appended, workers: int | None) -> None:
-    """Extend the accumulations beside the arrays that grew; one that cannot be extended is stale and says so."""
+    """Extend the accumulations beside the arrays that grew; one that cannot be extended is marked as stale."""
     from cfagg.accumulation.updating import accumulated_arrays, update
 
     store = place.store

@@ -1,4 +1,4 @@
-"""The parts of the data model in a notebook: grids, layouts, tables of partitions, and findings."""
+"""HTML of the parts of the data model for notebooks: grids, layouts, tables of partitions, and findings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cfagg.model import Aggregation, Grid, Layout, Partitions, Regular
 
 __all__ = ["aggregation_html", "model_html"]
 
-#: Partitions and edges that are listed; a page cuts its lists at fewer lines than a table may have.
+#: Maximum number of partitions and edges listed; pages list fewer lines than a table may have.
 _LISTED = 201
 
 
 def model_html(part: object) -> str:
-    """Return an aggregation, a part of one or a finding as one element of HTML.
+    """Return an aggregation, a part of one or a finding as one HTML element.
 
     >>> "2 × 1" in model_html(Grid([[0, 12, 48], [0, 64]]))
     True
@@ -69,7 +69,7 @@ def _partitions(partitions: Partitions) -> str:
 
 
 def aggregation_html(aggregation: Aggregation) -> str:
-    """Return one aggregation as HTML: its picture, and partitions, layouts and references to unfold.
+    """Return one aggregation as HTML: its picture, and partitions, layouts and references that can be expanded.
 
     >>> from cfagg.model import Grid, Layout, Partitions
     >>> partitions = Partitions.build(1, file=0, files=["<b>.nc"], layouts=[Layout(("time",))])

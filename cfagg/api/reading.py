@@ -1,4 +1,4 @@
-"""The functions of analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata only."""
+"""Functions for analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata only."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ def read(
     ----------
     path : str or path-like, or iterable of these
         An aggregation file, a plain netCDF file, a PP file, or a Zarr store: a path, or a URL ``https://``, ``s3://``,
-        ``gs://`` or ``az://``.  Several of them, or a pattern such as ``"data/*.nc"``, are opened as by
+        ``gs://`` or ``az://``.  Several of them, or a pattern such as ``"data/*.nc"``, are joined as by
         `cfagg.aggregate`.
     variables : str or iterable of str, optional
-        Variables to keep, with the coordinates that belong to them; all by default.
+        Variables to keep, with their coordinates; all by default.
     chunks : optional
         As in `xarray.open_dataset`: `None` reads when indexed and without dask, ``{}`` gives dask arrays whose chunks
         are the partitions.
     group : str, optional
         A group of the file; the root by default.
     allow : iterable of str or path-like
-        Directories or files that partitions may be read from, besides the aggregation file's own directory.
+        Directories or files from which partitions may be read, besides the aggregation file's own directory.
     missing : {"error", "fill"}
         What to do if values are read from a partition whose file is missing: raise, or return missing values.
     workers : int, optional
-        Threads that one read may use; by default the processors of this process, at most 8.
+        Threads that one read may use; by default the number of available processors, at most 8.
     storage_options : mapping, optional
-        For a URL: options of its server, such as ``{"skip_signature": True}``; the page on remote data lists them all.
-        Other settings are taken from the environment, as in other tools.
+        For a URL: options for its server, such as ``{"skip_signature": True}``; all are listed on the page on remote
+        data. Other settings are taken from the environment, as in other tools.
     substitutions : mapping of str to str, optional
         Replacements of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; they override those of the aggregation
-        file, so that fragments which have moved are found.
+        file, so that fragments that have moved are found.
     index : bool or path-like
-        The byte-offset index by which fragments are read: its file, or `True` for the one beside the aggregation file
-        if there is one, or `False` for none.
+        The byte-offset index to use for reading fragments: its file, or `True` for the one beside the aggregation file
+        if it exists, or `False` for none.
     **options
         Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``; and ``word_size`` (1, 4 or
-        8), the bytes by which addresses of fields in PP files count, if it should not be detected.
+        8), the unit in bytes of field addresses in PP files, if it should not be detected.
 
     Returns
     -------
@@ -85,14 +85,13 @@ def read(
     Raises
     ------
     SourceError
-        If there is no such file, or it is neither netCDF nor Zarr.
+        If the file does not exist, or is neither netCDF nor Zarr.
     UnreadableAggregationError
-        If a variable is an aggregation that cannot be read, and `variables` does not choose others.
-    ConventionError
-        If the packing of a variable is not one number, and `variables` does not choose others.
+        If a variable is an aggregation that cannot be read, and `variables` does not exclude it. ConventionError If the
+        packing of a variable is not a single number, and `variables` does not exclude it.
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
-        When values are read whose partition is missing, damaged, not as the aggregation describes it, outside of the
-        allowed places, or cannot be conformed to the master array.
+        If values are read whose partition is missing, damaged, different from its description in the aggregation,
+        outside of the allowed places, or cannot be conformed to the master array.
 
     Examples
     --------
@@ -135,7 +134,7 @@ def read(
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint
 
-        # A store without a consolidated table is legal, and no reason for xarray's warning.
+        # A store without consolidated metadata is valid, and no reason for xarray's warning.
         known = {"consolidated": _is_consolidated(name, allow), "allow": allow, "chunked": chunks is not None}
         options = {"engine": ZarrEntrypoint, **known, **options}
     else:
@@ -150,7 +149,7 @@ def read(
             found = [path.rpartition("/")[2] for path in error.variables]
             if kept is None or not found or set(found) & {*kept, *lost}:
                 raise
-            # Others were asked for; what cannot be read is left out by that choice.
+            # Others were requested, so what cannot be read is left out by choice.
             lost += found
             options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
     if kept is None:
@@ -175,14 +174,14 @@ def open_aggregation(
     variable : str
         Name or path of the variable.
     storage_options : mapping, optional
-        Of a URL, as for `read`.
+        Options for a URL, as for `read`.
     substitutions : mapping of str to str, optional
         As for `read`.
 
     Raises
     ------
     SourceError
-        If there is no such file or variable, or the variable is not an aggregation.
+        If the file or variable does not exist, or the variable is not an aggregation.
     ConventionError
         If it violates its convention.
 
@@ -199,7 +198,7 @@ def open_aggregation(
     changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
     place = a_place(path, storage_options)
     if isinstance(place, Url):
-        handles.renew(place)  # as it is now, whatever was kept of it
+        handles.renew(place)  # in its current state, whatever was cached
     source = open_any(place, substitutions=changes)
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
@@ -219,7 +218,7 @@ def open_aggregation(
 
 
 def _is_single(path: object) -> bool:
-    """Return whether one file is named, rather than several or a pattern; refuse what is no path."""
+    """Return whether one file is named, rather than several or a pattern; raise an error if it is not a path."""
     if not isinstance(path, str | bytes | os.PathLike):
         if not isinstance(path, Sequence | AbstractSet | Iterator):
             a_path(path)
@@ -261,7 +260,7 @@ def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[s
 
 
 def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool | None:
-    """Return whether a Zarr store in a directory has consolidated metadata, `None` if unknown."""
+    """Return whether a Zarr store in a directory has consolidated metadata, or `None` if unknown."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
@@ -280,7 +279,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     if isinstance(path, Url):
         return _remote_engine(path)
     if not os.path.isdir(path):  # noqa: PTH112
-        # The pool holds it by this name for the engine, which reads the very file that was judged.
+        # The pool keeps it under this name for the engine, which reads the very file that was judged.
         return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
     if is_referring(path) or is_repository(path):
         return "cfagg"
@@ -299,9 +298,9 @@ def _remote_engine(url: Url) -> str:
 
     handle = file_at(url, ahead=True)
     if handle is None:
-        # A name that says what it is spares other servers the question.
+        # A name that shows the format saves a request to other servers.
         return "cfagg" if not url.rstrip("/").lower().endswith(".zarr") and is_repository(url) else "zarr"
-    # Where HDF5 begins behind a user block is asked for by requests of their own.
+    # HDF5 behind a user block requires separate requests to find.
     if format_of_head(handle.some(HEAD, 0)) == ZIP and format_of(handle) == ZIP:
         raise UnsupportedError(f"{url} is a Zip file, which cannot be read from another machine; copy it to this one")
     return "cfagg"

@@ -18,7 +18,7 @@ __all__ = ["Shown", "show"]
 
 
 class Shown:
-    """The content of a file; prints as text, and notebooks show it with a picture of every partition matrix.
+    """The content of a file; prints as text, and notebooks display it with a picture of every partition matrix.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Shown:
     variables : sequence of str
         Names or paths of the only variables to show.
     rows : int or None
-        Lines of every long list; `None` means all.
+        Maximum number of lines of each long list; `None` means all.
     allow : sequence of str
         Further places from which partitions may be read.
     """
@@ -58,36 +58,36 @@ def show(
     storage_options: Mapping[str, Any] | None = None,
     substitutions: Mapping[str, str] | None = None,
 ) -> Shown:
-    """Show what is in a file: dimensions, variables, and where the partitions of each aggregation are.
+    """Show the content of a file: dimensions, variables, and where the partitions of each aggregation are.
 
     Parameters
     ----------
     path : str or path-like
-        A netCDF file, with aggregations or without, a PP file, the directory of a Zarr store, or a file in a
-        format of a plug-in; or the URL of a netCDF file or of a Zarr store.
+        A netCDF file, with or without aggregations, a PP file, the directory of a Zarr store, or a file in a format of
+        a plug-in; or the URL of a netCDF file or of a Zarr store.
     variables : str or sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
-        Lines of every long list, first and last ones; `None` is all.
+        Maximum number of lines, first and last ones, of each long list; `None` means all.
     allow : sequence of str
-        Further places that partitions may be read from: references there are shown as readable.
+        Further places from which partitions may be read: references there are shown as readable.
 
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        Options for a URL, as for `cfagg.read`.
     substitutions : mapping of str to str, optional
-        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
+        Replacements for ``${base}`` in names of files, as for `cfagg.read`.
 
     Returns
     -------
     Shown
-        Prints as text; in a notebook it shows itself, with a picture of every partition matrix.
+        Prints as text; notebooks display it with a picture of every partition matrix.
 
     Raises
     ------
     SourceError
-        If the file cannot be opened, or has no such variable.
+        If the file cannot be opened, or does not have the variable.
     ConventionError
-        If an aggregation breaks its convention.
+        If an aggregation violates its convention.
 
     Examples
     --------

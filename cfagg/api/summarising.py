@@ -1,4 +1,4 @@
-"""The content of a file as plain data, from which its displays are made."""
+"""The content of a file as plain data, from which it is displayed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["aggregations", "references", "summarise", "summarise_aggregation"]
 def summarise(
     source: Source, *, allow: Sequence[str] = (), rows: int | None = ROWS, variables: Sequence[str] = ()
 ) -> FileSummary:
-    """Summarise a file's metadata, or some variables of it, as plain data; nothing else is opened."""
+    """Summarise a file's metadata, or some of its variables, as plain data; no other files are opened."""
     access = Access(source.path, allow)
     chosen = _chosen(source, variables)
     groups = (_group(g, access, rows, chosen) for g in source.root.walk() if not chosen or g.path in _homes(chosen))
@@ -48,7 +48,7 @@ def summarise(
 def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Aggregation]:
     """Return the aggregations of a file, or those among some variables, by their paths in file order.
 
-    In a store of references each array is one: of its chunks.
+    In a store of references, each array is an aggregation of its chunks.
     """
     chosen = _chosen(source, variables)
     if source.format == KERCHUNK:
@@ -70,7 +70,7 @@ def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Agg
 
 
 def summarise_aggregation(aggregation: Aggregation) -> VariableSummary:
-    """Return an aggregation as plain data; without a file, there is nothing about access.
+    """Return an aggregation as plain data; without a file, access is not included.
 
     >>> from cfagg.model import Partitions
     >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
@@ -83,7 +83,7 @@ def summarise_aggregation(aggregation: Aggregation) -> VariableSummary:
 
 
 def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
-    """Yield every distinct file to which an aggregation refers, its own first, with its access; none is opened."""
+    """Yield every distinct file to which an aggregation refers, its own first, with its access, without opening any."""
     for partitions in (aggregation.partitions, *aggregation.partitions.versions):
         codes, counts = _file_counts(partitions)
         formats = _unread_formats(partitions)
@@ -102,7 +102,7 @@ def _homes(chosen: set[tuple[str, str]]) -> set[str]:
 
 
 def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str, str]]) -> GroupSummary:
-    # A private variable is shown only where it is asked for by name.
+    # A private variable is only shown if it is requested by name.
     known = {**group.variables, **group.private} if chosen else group.variables
     variables = tuple(
         _aggregation(v, access, rows)
@@ -136,7 +136,7 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
     formats = _unread_formats(p)
     per_layout = np.bincount(p.layout, minlength=len(p.layouts)).tolist()
     attributes = dict(aggregation.attributes)
-    # The model keeps these two apart from the other attributes.
+    # The model keeps these two separate from the other attributes.
     for name, value in (("units", aggregation.units), ("calendar", aggregation.calendar)):
         if value is not None:
             attributes.setdefault(name, value)
@@ -169,7 +169,7 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
 
 
 def _file_counts(p: Partitions) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the file codes in use, ascending, and how many present partitions each holds."""
+    """Return the file codes in use, ascending, and the number of present partitions in each."""
     counts = np.bincount(p.file[p.present & (p.value < 0)] + 1, minlength=len(p.files) + 1)
     codes = np.flatnonzero(counts)
     return codes - 1, counts[codes]
@@ -235,7 +235,7 @@ def _layout(layout: Layout, partitions: int) -> LayoutSummary:
 
 
 def _value(partitions: Partitions, i: int) -> Any:
-    """Return the value that fills partition `i`, `None` if a fragment does."""
+    """Return the value that fills partition `i`, or `None` if a fragment does."""
     code = int(partitions.value[i])
     if code < 0:
         return None
@@ -254,7 +254,7 @@ def _reference(
     except UnsupportedError as error:
         return ReferenceSummary(name, count, "refused", reason=error.message)
     except AccessError as error:
-        # Only where it lies keeps it out if a policy that allows more lets it in.
+        # It is excluded only by its location if a policy that allows more admits it.
         remedy = None if name is None else access.remedy(name)
         if remedy is None:
             return ReferenceSummary(name, count, "refused", reason=error.message)
