@@ -1,1 +1,1 @@
-"""The face of xarray for one path: its engine, its data store, its lazy arrays."""
+"""The xarray interface for a single path: its engine, data store and lazy arrays."""

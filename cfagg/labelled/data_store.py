@@ -58,7 +58,7 @@ class AggregationStore(AbstractDataStore):
         return found
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the attributes of the group without the claim to be an aggregation file."""
+        """Return the attributes of the group without those that mark an aggregation file."""
         return self.group.public_attributes
 
     def get_dimensions(self) -> dict[str, int]:
@@ -78,8 +78,8 @@ class AggregationStore(AbstractDataStore):
         known = {"units": aggregation.units, "calendar": aggregation.calendar}
         attributes.update({name: value for name, value in known.items() if value is not None})
         encoding = self._encoding(reader)
-        # dask makes its chunks along these, so that no chunk needs a partition that another one reads too.
-        # An empty dimension has no partition, and dask one chunk of size 0.
+        # dask makes its chunks along these, so that no two chunks need the same partition.  An empty dimension has no
+        # partition, and a single chunk of size 0 in dask.
         sizes = (n or (0,) for n in aggregation.grid.sizes)
         encoding["preferred_chunks"] = dict(zip(aggregation.dims, sizes, strict=True))
         return self._variable(aggregation.dims, reader, attributes, encoding)
@@ -88,10 +88,10 @@ class AggregationStore(AbstractDataStore):
         try:
             reader = self._reader(variable.name)
         except AccessError as error:
-            # The others may be read all the same.
+            # The others may still be read.
             reader = RefusedReader(variable.dims, variable.shape, variable.dtype, error)
         if tuple(reader.shape) != variable.shape:
-            # Two parsers have found the lengths, by the variable's links to its dimensions and by those back.
+            # Two parsers determined the lengths: by the variable's links to its dimensions, and by the reverse links.
             raise SourceError(
                 f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, but its "
                 f"dimensions have lengths {variable.shape}; restore the file"
@@ -101,8 +101,8 @@ class AggregationStore(AbstractDataStore):
             encoding["chunksizes"] = reader.chunks
             encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
         elif reader.grid.size > 1 and reader.grid.ndim == len(variable.dims):
-            # Those of Zarr; of equal ones only their length is told, as there may be any number.  The last one of
-            # others may be longer than what is left of the array.
+            # Chunks of Zarr; for equal ones only their length is given, as there may be any number.  The last of
+            # unequal ones may be longer than the rest of the array.
             sizes = (
                 a.chunk if isinstance(a, Regular) else tuple(np.diff(np.minimum(a, n)).tolist())
                 for a, n in zip(reader.grid.axes, reader.shape, strict=True)
@@ -133,7 +133,7 @@ class AggregationStore(AbstractDataStore):
         dims: tuple[str, ...], reader: Reader, attributes: dict[str, Any], encoding: dict[str, Any]
     ) -> XarrayVariable:
         if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
-            # netCDF4 gives a character as str, and xarray compares it with bytes.
+            # netCDF4 returns a character as str, and xarray compares it with bytes.
             attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
         return XarrayVariable(dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes, encoding)
 

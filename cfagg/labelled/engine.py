@@ -1,4 +1,4 @@
-"""The engine ``"cfagg"`` of xarray: ``xarray.open_dataset("temperature.nca", engine="cfagg", chunks={})``."""
+"""The xarray engine ``"cfagg"``: ``xarray.open_dataset("temperature.nca", engine="cfagg", chunks={})``."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         word_size: int | None = None,
         index: bool | str | os.PathLike[str] = True,
     ) -> Dataset:
-        """Open one group of a file; see `cfagg.read` for `allow` and what follows it."""
+        """Open one group of a file; see `cfagg.read` for `allow` and the parameters after it."""
         decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -110,7 +110,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         index: bool | str | os.PathLike[str] = True,
         **decoding: Any,
     ) -> dict[str, Dataset]:
-        """Open all groups from `group` downwards, by their paths relative to it."""
+        """Open all groups from `group` downwards, keyed by their paths relative to it."""
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
         top = (group or "/").rstrip("/")
         found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/", index)
@@ -184,21 +184,21 @@ def _open(
             ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
         except CfaggError:
             raise
-        except Exception as error:  # as many kinds as there are ways to damage metadata that are JSON
+        except Exception as error:  # damaged metadata in valid JSON can raise anything
             if source.format != KERCHUNK:
                 raise
             raise SourceError(
                 f"{path}, group {name}: xarray cannot make a dataset of it ({type(error).__name__}: "
                 f"{str(error)[:300]}); 'cfagg check' gives details"
             ) from error
-        # Nothing stays open for the dataset, and the store need not travel with it to other processes.
+        # Nothing stays open for the dataset, and the store need not be sent with it to other processes.
         ds.set_close(None)
         found[name] = ds
     return found
 
 
 def _check_references(path: object, name: str, attributes: Mapping[str, Any], decode: object) -> None:
-    """Refuse attributes that should be names of variables for xarray, and are not text."""
+    """Raise an error for attributes that must be variable names for xarray, but are not text."""
     from cfagg.cf.references import REFERRING
 
     for key in REFERRING if decode == "all" else ("coordinates",) if decode else ():

@@ -1,4 +1,4 @@
-"""A lazy array that xarray indexes, over a reader."""
+"""A lazy array that xarray can index, backed by a reader."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cfagg.arrays.reader import Reader
 
 __all__ = ["IndexedArray", "IndexedLabels"]
 
-#: Reading point by point is slower than reading a box of up to so many times the points, or so many elements, at once.
+#: Reading a box at once is faster than single points if it has up to this many times the points, or elements in total.
 _MANY, _FEW = 4, 2**20
 
 
 class IndexedArray(BackendArray):
-    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`; it can be pickled if the reader can.
+    """An array backed by a reader, for `xarray.core.indexing.LazilyIndexedArray`; it can be pickled if the reader can.
 
     Basic and outer indexing are read directly.  Vectorized indexing is split by xarray into an outer read and indexing
     in memory, unless the read would be many times larger than the result.
@@ -33,7 +33,7 @@ class IndexedArray(BackendArray):
         self.dtype = reader.dtype if dtype is None else dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
-        """Read what an indexer of xarray selects."""
+        """Read the elements selected by an xarray indexer."""
         if isinstance(key, indexing.VectorizedIndexer) and _is_scattered(key.tuple):
             found = self.reader.points(key.tuple)
         else:
@@ -47,7 +47,7 @@ class IndexedArray(BackendArray):
 
 
 class IndexedLabels(IndexedArray):
-    """Labels of a dimension, read once: xarray asks for the first one, the last one, and all of them."""
+    """Labels of a dimension, read once, since xarray asks for the first one, the last one, and all of them."""
 
     __slots__ = ("_values",)
 
@@ -56,10 +56,10 @@ class IndexedLabels(IndexedArray):
         self._values: npt.NDArray[Any] | None = None
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
-        """Return what an indexer of xarray selects."""
+        """Return the elements selected by an xarray indexer."""
         if self._values is None:
             self._values = self.reader.read((slice(None),)).astype(self.dtype, copy=False)
-        # Of one dimension NumPy's indexing is outer indexing.
+        # For one dimension, NumPy indexing is outer indexing.
         found: npt.NDArray[Any] = indexing.explicit_indexing_adapter(
             key, self.shape, indexing.IndexingSupport.OUTER, self._values.__getitem__
         )

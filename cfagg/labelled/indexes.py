@@ -1,4 +1,4 @@
-"""Indexes of coordinates in linear time; xarray's own way takes time proportional to the square of their number."""
+"""Creating indexes of coordinates in linear time; xarray itself takes time quadratic in their number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["IndexingEntrypoint", "with_indexes"]
 
 
 class IndexingEntrypoint(CfaggBackendEntrypoint):
-    """The engine for callers with ``create_default_indexes=False``, for which it has made them."""
+    """The engine for callers with ``create_default_indexes=False``, for whom it has already created them."""
 
     def open_dataset(self, filename_or_obj: Any, **options: Any) -> Dataset:
         """Open one group of a file."""
@@ -21,7 +21,7 @@ class IndexingEntrypoint(CfaggBackendEntrypoint):
 
 
 def with_indexes(ds: Dataset) -> Dataset:
-    """Return a dataset with the indexes that `xarray.open_dataset` makes: of coordinates of dimensions."""
+    """Return a dataset with the indexes that `xarray.open_dataset` creates: for dimension coordinates."""
     variables = dict(ds.variables)
     made, indexes = {}, {}
     for name in ds.coords:

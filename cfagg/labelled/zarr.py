@@ -1,7 +1,7 @@
-"""Zarr stores as xarray shows them, read through checked files and decoded here.
+"""Zarr stores as presented by xarray, read through checked files and decoded by cfagg.
 
-xarray and zarr-python interpret the metadata as usual; values are read by `cfagg.arrays.chunked` if chunks are decoded
-here, and errors for damaged metadata become errors of cfagg that name the field.
+xarray and zarr-python interpret the metadata as usual; values are read by `cfagg.arrays.chunked` if cfagg can decode
+the chunks, and errors for damaged metadata become cfagg errors that name the field.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from cfagg.storage.urls import Url
 
 __all__ = ["ZarrEntrypoint"]
 
-#: Labels of a dimension that are kept, of another machine.
+#: Maximum number of labels of a remote dimension that are kept in memory.
 _LABELS = 1 << 20
 
 
 class _Store(ZarrStore):
-    """xarray's view of a group, whose values are read chunk by chunk if they are decoded here."""
+    """xarray's view of a group, whose values are read chunk by chunk if cfagg can decode them."""
 
-    #: Whether values are going to be unpacked.
+    #: Whether values will be unpacked.
     unpack: bool = False
 
     def open_store_variable(self, name: str) -> xr.Variable:
@@ -70,7 +70,7 @@ class _Store(ZarrStore):
             if found is None:
                 wrapper._array = _Array(array)
             else:
-                # On another machine each look is a request.
+                # On another machine, each access is a request.
                 once = isinstance(store, KeyStore) and variable.dims == (name,) and found.size <= _LABELS
                 indexed = IndexedLabels if once else IndexedArray
                 lazy: Any = indexing.LazilyIndexedArray(indexed(ZarrReader(found), wrapper.dtype))
@@ -85,7 +85,7 @@ class _Store(ZarrStore):
 
 
 def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
-    """Return an array on another machine whose chunks are decoded here, by the metadata of zarr-python."""
+    """Return an array on another machine whose chunks cfagg decodes, from the metadata of zarr-python."""
     if not isinstance(store.path, Url):
         return None
     front = f"{array.path}/" if array.path else ""
@@ -101,19 +101,19 @@ def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
     try:
         made = array_of(store.path, array.path, read, None)
     except (UnsupportedError, ConventionError, SourceError):
-        return None  # whatever is wrong with it, zarr-python took it
+        return None  # whatever is wrong with it, zarr-python accepted it
     return None if made.decoder is None else made
 
 
 class _Array:
-    """An array whose chunks zarr-python decodes; its errors for damaged ones become errors of cfagg."""
+    """An array whose chunks zarr-python decodes; errors for damaged chunks become cfagg errors."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
         self.oindex, self.vindex = _Indexer(array, array.oindex), _Indexer(array, array.vindex)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_array":  # while it is unpickled
+        if name == "_array":  # during unpickling
             raise AttributeError(name)
         return getattr(self._array, name)
 
@@ -138,7 +138,7 @@ class _Indexer:
             return self._source[key]
         except (CfaggError, IndexError, MemoryError):
             raise
-        except Exception as error:  # as many kinds as there are codecs
+        except Exception as error:  # codecs may raise anything
             raise_ours(error)
             if (lacking := no_codec(error)) is not None:
                 raise UnsupportedError(f"{where} {lacking}") from error
@@ -152,14 +152,14 @@ def _chunks(array: Any) -> tuple[int, int]:
     """Return the number of chunks of an array, and the number of elements of the largest one."""
     try:
         chunks = array.chunks
-    except NotImplementedError:  # of unequal lengths
+    except NotImplementedError:  # for unequal lengths
         sizes = array.write_chunk_sizes
         return math.prod(map(len, sizes)), math.prod(max(lengths, default=0) for lengths in sizes)
     return math.prod(-(-n // max(c, 1)) for n, c in zip(array.shape, chunks, strict=True)), math.prod(chunks)
 
 
 class ZarrEntrypoint(BackendEntrypoint):
-    """The engine by which `cfagg.read` opens a Zarr store in a directory or a Zip file."""
+    """The engine with which `cfagg.read` opens a Zarr store in a directory or a Zip file."""
 
     open_dataset_parameters = (
         "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
@@ -179,24 +179,24 @@ class ZarrEntrypoint(BackendEntrypoint):
         chunked: bool = False,
         **decoding: Any,
     ) -> xr.Dataset:
-        """Return a group of a store as a dataset; `chunked` if it will be split into its chunks."""
+        """Return a group of a store as a dataset; `chunked` if it will be divided into its chunks."""
         store: CheckedStore | CheckedZip | KeyStore
         if isinstance(filename_or_obj, Url):
             known = store_at(filename_or_obj)
-            open_store(known)  # says in one sentence why it cannot be opened
+            open_store(known)  # reports in one sentence why it cannot be opened
             if not group:
                 consolidated = is_consolidated(known) if consolidated is None else consolidated
-                # Of a format that is not said, zarr-python asks for the documents of both.
+                # If the format is not given, zarr-python requests the documents of both.
                 zarr_format = zarr_format or (2 if known.read("zarr.json") is None else 3)
             store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")), coarse=True)
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow, coarse=True)
-            # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
+            # zarr-python keeps complete chunk grids in memory, so the number of chunks is checked first.
             _check_counts(store, group or "", chunked=chunked)
         else:
             store = CheckedZip(filename_or_obj)
         try:
-            # Its view of them is only used for metadata; other threads may open stores meanwhile.
+            # xarray only uses these for metadata; other threads may open stores meanwhile.
             with unequal_chunks():
                 opened = _Store.open_group(
                     store,
@@ -216,11 +216,11 @@ class ZarrEntrypoint(BackendEntrypoint):
                 return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except FragmentReadError as error:
             if isinstance(store, CheckedStore):
-                _find_problem(store, group or "", error)  # a document is no partition
+                _find_problem(store, group or "", error)  # a document is not a partition
             raise
         except CfaggError:
             raise
-        except Exception as error:  # as many kinds as there are ways to damage metadata
+        except Exception as error:  # damaged metadata can raise anything
             if isinstance(store, CheckedStore):
                 _find_problem(store, group or "", error)
             raise SourceError(
@@ -229,7 +229,7 @@ class ZarrEntrypoint(BackendEntrypoint):
             ) from error
         finally:
             if isinstance(store, KeyStore):
-                store.source = store.source.source  # whoever asks from now on is told what is there then
+                store.source = store.source.source  # from now on, the current state is read
 
 
 def _nodes(store: CheckedStore, group: str) -> list[str]:
@@ -242,7 +242,7 @@ def _nodes(store: CheckedStore, group: str) -> list[str]:
 
 
 def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
-    """Refuse an array with more chunks than can be counted one by one."""
+    """Raise an error for an array with more chunks than can be counted individually."""
     if not chunked:
         return
     for path in _nodes(store, group):
@@ -294,9 +294,9 @@ def _find_problem_of(store: CheckedStore, path: str, error: Exception) -> None:
     except UnsupportedError as ours:
         try:
             open_plainly(store, path, None)
-        except Exception as problem:  # as many kinds as there are types
+        except Exception as problem:  # data types may raise anything
             raise ours from problem
-        # zarr-python reads it: types are not what is wrong.
+        # zarr-python reads it, so its types are not the problem.
         array = open_array(store.path, path, allow=store.allow, any_type=True)
     else:
         _ = array.decoder
