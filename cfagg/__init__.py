@@ -1,6 +1,6 @@
 """Thousands of netCDF, PP and Zarr files as one array.
 
-The public functions load what they need on first use; importing cfagg alone is light.
+The public functions load their dependencies on first use, so that importing cfagg is fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cfagg._moved import install
 from cfagg._version import __version__
 
-#: Public name -> module that defines it.
+#: Public name -> the module that defines it.
 _HOMES = {
     "Aggregation": "cfagg.model",
     "CfaggError": "cfagg.errors",
@@ -40,7 +40,7 @@ _HOMES = {
     "write_rows": "cfagg.writing.zarr.ragged",
 }
 
-#: Public modules that are attributes after ``import cfagg`` too.
+#: Public modules that are also attributes after ``import cfagg``.
 _MODULES = {
     "accessor": "cfagg.api.accessor",
     **{name: f"cfagg.{name}" for name in ("conventions", "demo", "errors", "findings", "kernels", "model")},
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
         if "cfagg.model" in sys.modules:
-            # The model may not know what draws it, and importing it here at once would cost NumPy's start.
+            # The model must not depend on its display, and importing that here would import NumPy as well.
             sys.modules["cfagg.model.hook"].html_hook = _model_html  # type: ignore[attr-defined]
         globals()[name] = value
         return value
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
 install()
 
 if "xarray" in sys.modules:
-    # Registers ds["tas"].cfagg; where xarray comes later, `read` does it, or ``import cfagg.api.accessor``.
+    # Registers ds["tas"].cfagg; if xarray is imported later, `read` does it, or ``import cfagg.api.accessor``.
     import_module("cfagg.api.accessor")
 
 

@@ -1,6 +1,6 @@
 """Documented modules that have moved: the old name still works, with a warning.
 
-A name is kept for the minor version in which it moved, and is gone in the next one.
+An old name is kept for the minor version in which it moved, and is removed in the next one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVED", "MOVED_IN", "install"]
 
-#: The minor version that has the new names -> name before -> name now.
+#: Minor version that introduced the new names -> old name -> new name.
 MOVED_IN = {
     "0.2": {
         "cfagg.accessor": "cfagg.api.accessor",
@@ -33,14 +33,14 @@ MOVED_IN = {
     },
 }
 
-#: Name before -> name now.
+#: Old name -> new name.
 MOVED = {old: new for moved in MOVED_IN.values() for old, new in moved.items()}
 
 
 class _Moved:
-    """Finds and loads the modules of the table; Python asks it only for what it finds nowhere else.
+    """Finds and loads the modules in the table; Python only asks it for modules that it finds nowhere else.
 
-    It is no subclass of those of `importlib.abc`, whose import takes longer than that of the whole package.
+    It is not a subclass of those in `importlib.abc`, whose import takes longer than that of the whole package.
     """
 
     def find_spec(
@@ -60,14 +60,14 @@ class _Moved:
         import warnings
 
         name = MOVED[module.__name__]
-        # Past the frames of importlib, the warning belongs to who imports.
+        # With the frames of importlib skipped, the warning points to the importing code.
         warnings.warn(f"{module.__name__} is now {name}; import that", DeprecationWarning, stacklevel=2)
         now = import_module(name)
-        module.__path__ = []  # it may have been a package, of which others are asked for
+        module.__path__ = []  # it may have been a package whose other modules are requested
         vars(module).update({n: getattr(now, n) for n in now.__all__}, __all__=now.__all__, __doc__=now.__doc__)
 
 
 def install() -> None:
-    """Let Python find moved modules."""
+    """Make moved modules importable."""
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
         sys.meta_path.append(_Moved())

@@ -1,9 +1,9 @@
 """The demonstration: ``python -m cfagg.demo FOLDER``.
 
-Converts the bundled series of monthly sea surface temperatures to Zarr, reads the store back, compares every value
-with the packed months as netCDF4 reads them, and draws two partition matrices: that of the series, and that of figure 1
-of the NCA text.  Then it accumulates the series, and draws a map of the mean of three years and a series of area means,
-which are compared with those of the months.
+Converts the bundled series of monthly sea surface temperatures to Zarr, reads the store back, compares every value with
+the packed months as read by netCDF4, and plots two partition matrices: that of the series, and that of figure 1 of the
+NCA text. Then it accumulates the series, and plots a map of the mean of three years and a series of area means, which
+are compared with those computed from the months.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sample(name: str = "") -> Path:
     Raises
     ------
     SourceError
-        There is no such sample.
+        The sample does not exist.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def sample(name: str = "") -> Path:
     """
     folder = Path(__file__).parent / "sample_data"
     if not folder.is_dir():
-        # A checkout without symbolic links: the folder stands beside the package.
+        # In a checkout without symbolic links, the folder is beside the package.
         folder = Path(__file__).parents[1] / "sample_data"
     path = folder / a_path(name, "name", expected="name a sample, such as 'sst.nca'")
     if not path.exists():
@@ -57,7 +57,7 @@ def sample(name: str = "") -> Path:
 
 
 def main(folder: Path) -> int:
-    """Run the demonstration and return the exit status: 0, or 1 where a value differs."""
+    """Run the demonstration and return the exit status: 0, or 1 if a value differs."""
     folder.mkdir(parents=True, exist_ok=True)
     source, store = sample("sst.nca"), folder / "sst.zarr"
     if _command("convert", str(source), str(store), "--chunks", "time=6,latitude=9,longitude=27", "--overwrite"):
@@ -107,7 +107,7 @@ def _command(*args: str) -> int:
 
 
 def _compare(array: object, months: Path) -> int:
-    """Print and return how many values of the store differ from those that netCDF4 unpacks month by month."""
+    """Print and return the number of values of the store that differ from those that netCDF4 unpacks month by month."""
     import numpy as np
 
     expected = [field.astype("f4") for _, field in _fields(months)]
@@ -119,7 +119,7 @@ def _compare(array: object, months: Path) -> int:
 
 
 def _compare_means(store: Path, months: Path) -> int:
-    """Print and return how many means of the drawn map differ from those of the months."""
+    """Print and return the number of means in the plotted map that differ from those of the months."""
     import numpy as np
 
     from cfagg.accumulation.accumulated import open_accumulated
@@ -134,7 +134,7 @@ def _compare_means(store: Path, months: Path) -> int:
 
 
 def _fields(months: Path) -> list[tuple[str, Any]]:
-    """Return the name and the unpacked field of each month, missing values masked."""
+    """Return the name and the unpacked field of each month, with missing values masked."""
     import netCDF4
     import numpy as np
 

@@ -32,7 +32,7 @@ A copy of a store (cp -r, rsync, tar, git) is refused until --adopt has compared
 """
 
 
-#: Options that are arguments of `cfagg.accumulate` as they are, and those that are only if they are given.
+#: Options passed unchanged as arguments of `cfagg.accumulate`, and those passed only if given.
 _AS_THEY_ARE = ("append", "refresh", "overwrite", "adopt", "resume", "dry_run", "allow")
 _KEPT = ("dims", "weights", "statistics", "precision", "codec", "workers", "memory")
 
@@ -111,7 +111,7 @@ def run(args: Arguments) -> int:
     from cfagg.accumulation.accumulating import accumulate
 
     options = args.options()
-    # Options that are not given are left out, for an accumulation that is there keeps its own.
+    # Options that are not given are left out, since an existing accumulation keeps its own.
     given = {name: value for name in _KEPT if (value := getattr(args, name)) is not None}
     if (strides := _strides(args.stride)) is not None:
         given["stride"] = strides
@@ -151,7 +151,7 @@ def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int]
 def _resolve(
     given: dict[str, Any], store: str, variable: str, allow: Sequence[str], options: dict[str, Any] | None
 ) -> None:
-    """Replace common names of dimensions by those of the array; unknown ones are left to be refused."""
+    """Replace common names of dimensions by those of the array; unknown ones are left for the library to refuse."""
     from cfagg.formats.zarr import open_array
     from cfagg.storage.urls import a_place, is_url
 

@@ -1,4 +1,4 @@
-"""``cfagg aggregate``: join many files as one dataset, by the aggregation rules of CF."""
+"""``cfagg aggregate``: join many files into one dataset, by the aggregation rules of CF."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ Without -o nothing is written, and the explanation is printed.
 exit status: 0 done, 1 refused what OUT cannot express, 2 wrong usage or a file that cannot be read, 130 interrupted
 """
 
-#: Rules by which variables are joined, as options: the fields of `cfagg.cf.joining.Options`, named here so that the
-#: help needs no import; a test compares them.  Kinds: a flag; one with an option for "no"; a number; a name; names;
-#: choices.
+#: Rules for joining variables, as options: the fields of `cfagg.cf.joining.Options`, repeated here so that the help
+#: needs no import; a test compares them.  Kinds: a flag; one with an option for "no"; a number; a name; names; choices.
 RULES: tuple[tuple[str, str, str], ...] = (
     ("relaxed_identities", "flag", "identify what has no standard name by its long name, else by its name"),
     ("field_identity", "name", "identify data variables by this attribute instead of the standard name"),
@@ -146,7 +145,7 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
+    """Aggregate files; what was written, or the explanation, goes to stdout, notes to stderr."""
     from cfagg.arrays.index import SUFFIX
     from cfagg.cli.messages import as_options
     from cfagg.errors import LossError, OptionError
@@ -177,7 +176,7 @@ def run(args: Arguments) -> int:
 
 
 def _report(args: Arguments, files: list[str], progress: Any) -> Report:
-    """Return what was made of the files, written if it is to be."""
+    """Return the report on the files, after writing the output if requested."""
     from cfagg.aggregation.scanning import Scanner
     from cfagg.cf.joining import Options
     from cfagg.errors.arguments import paths
@@ -223,7 +222,7 @@ def _print(args: Arguments, report: Report) -> None:
 
 
 def _all_cells(given: list[Any]) -> Any:
-    """Return all values of ``--cells`` as `Options` takes them."""
+    """Return all values of ``--cells`` in the form of `Options`."""
     if True in given:
         return True
     found: dict[str, list[Any]] = {}

@@ -75,14 +75,14 @@ def run(args: Arguments) -> int:
 
 
 def _say(done: Appended | None, files: list[str], file: str) -> None:
-    """Say what was appended before an error."""
+    """Report what was appended before an error."""
     if done is not None:
         count = files.index(file)
         print(f"note: {count} of {len(files)} files were appended; {file} was not", file=sys.stderr)
 
 
 def _together(one: Appended, other: Appended) -> Appended:
-    """Return the report of two calls."""
+    """Return the combined report of two calls."""
     return replace(
         other,
         start=one.start,

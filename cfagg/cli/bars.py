@@ -15,7 +15,7 @@ type Progress = Callable[[int, int], None] | None
 
 @contextmanager
 def step_bar(name: str, shown: bool) -> Iterator[Progress]:
-    """Give what is called with what is done and what there is to do: a bar on a terminal, else nothing."""
+    """Yield a function to call with the steps done and their total: it updates a bar, on a terminal only."""
     if not shown:
         yield None
         return
@@ -28,7 +28,7 @@ def step_bar(name: str, shown: bool) -> Iterator[Progress]:
 
 @contextmanager
 def byte_bar(name: str, shown: bool) -> Iterator[Progress]:
-    """Give what is called with the bytes that are done and those there are to do, likewise."""
+    """Yield a function to call with the bytes done and their total, likewise."""
     if not shown:
         yield None
         return
@@ -36,7 +36,7 @@ def byte_bar(name: str, shown: bool) -> Iterator[Progress]:
     from rich.text import Text
 
     class Bytes(ProgressColumn):
-        """How much is done, and how fast, in the unit of all reports."""
+        """The amount done and the speed, in the same unit as in reports."""
 
         def render(self, task: Any) -> Text:
             of = "" if task.total is None else f" of {size_text(int(task.total))}"

@@ -1,4 +1,4 @@
-"""``cfagg check``: what in datasets breaks the CF conventions."""
+"""``cfagg check``: report violations of the CF conventions in datasets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ directory means all of these below it. Settings are read from the nearest cfagg.
 exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or something could not be checked
 """
 
-#: Formats that are named here so that the help needs no import; a test compares them.
+#: Formats, repeated here so that the help needs no import; a test compares them.
 FORMATS = ("text", "json", "sarif", "junit", "github", "html")
 
 
@@ -157,14 +157,14 @@ def run(args: Arguments) -> int:
     if args.output is not None:
         output.check(args.output, overwrite=args.overwrite)
     if "numpy" not in sys.modules:
-        # No rule does linear algebra; starting threads for it would cost as much as the check of a small file.
+        # No rule does linear algebra; starting threads for it would take as long as the check of a small file.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         _load()
     return _check(args)
 
 
 def _load() -> None:
-    """Load the rules.  All of it stays, so garbage is not looked for in it, neither now nor later."""
+    """Load the rules, without garbage collection now or later, as none of them becomes garbage."""
     gc.disable()
     try:
         from cfagg.checking.registry import registered
@@ -176,7 +176,7 @@ def _load() -> None:
 
 
 def _wrong(args: Arguments) -> str | None:
-    """Return what is wrong about the options together."""
+    """Return what is wrong with the combination of options, or `None`."""
     if (args.in_place or args.unsafe_fixes) and not args.fix:
         return f"{'--in-place' if args.in_place else '--unsafe-fixes'} needs --fix"
     if args.fix and args.in_place and args.output is not None:
@@ -206,11 +206,11 @@ def _check(args: Arguments) -> int:
     settings = Chosen(args)
     tally = Tally(settings)
     shown = not args.quiet and sys.stderr.isatty()
-    # Where results are printed on the terminal one by one, they tell how far the check has come.
+    # If results are printed on the terminal one by one, they show the progress themselves.
     counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
-    # Connections to servers cannot be shared with copies of this process.
+    # Connections to servers cannot be shared with forked processes.
     local = not any("://" in source for source in sources)
-    # Options that may be secret are sent to no other process.
+    # Options that may be secret are not sent to other processes.
     jobs = 1 if args.storage_options and args.jobs is None else args.jobs
     patient = args.jobs is None
     with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
@@ -232,7 +232,7 @@ def _check(args: Arguments) -> int:
 
 
 class Chosen:
-    """The options of each source: those of the command line, and the settings that are nearest to it."""
+    """The options for each source: those of the command line, and the settings nearest to it."""
 
     def __init__(self, args: Arguments) -> None:
         from cfagg.checking.config import Finder, Settings, load
@@ -243,7 +243,7 @@ class Chosen:
         self._finder = Finder()
         self._known: dict[int, Any] = {}
         self.strict: bool = args.strict
-        #: The settings of the sources whose results are awaited, in order.
+        #: The settings of the sources whose results are pending, in order.
         self.under_way: deque[Settings] = deque()
 
     def of(self, source: str) -> Settings:
@@ -269,12 +269,12 @@ class Chosen:
                 "word_size": args.word_size,
                 "substitutions": dict(args.substitutions),
             }
-            # The settings are kept, so that the identity stays theirs.
+            # The settings are kept alive, so that their identity remains unique.
             self._known[id(settings)] = (settings, options_of(settings, **given))
         return self._known[id(settings)][1]
 
     def jobs(self, sources: Iterable[str]) -> Iterator[Job]:
-        """Yield what is to be checked, and how."""
+        """Yield the sources to check, with their options."""
         from cfagg.checking.parallel import Job
         from cfagg.formats.metadata.standard_input import STANDARD_INPUT
 
@@ -290,7 +290,7 @@ class Chosen:
 
 
 class Tally:
-    """Counts results as they pass, for the exit status and the suppressions that hid nothing."""
+    """Counts results as they pass, for the exit status and for suppressions that hid nothing."""
 
     def __init__(self, settings: Chosen) -> None:
         self._settings = settings
@@ -320,7 +320,7 @@ class Tally:
 
 
 def _in_words_of_the_command(result: SourceReport) -> SourceReport:
-    """Return the report of a source that could not be checked, with options in place of keywords of Python."""
+    """Return the report of a source that could not be checked, with command options instead of Python keywords."""
     from dataclasses import replace
 
     from cfagg.cli.messages import as_options
@@ -330,7 +330,7 @@ def _in_words_of_the_command(result: SourceReport) -> SourceReport:
 
 
 def _nothing() -> None:
-    """Take a step that nobody counts."""
+    """Do nothing, as progress is not shown."""
 
 
 def _tables(args: Arguments) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def _style(args: Arguments, style: Any) -> Any:
     terminal = args.output in (None, "-") and sys.stdout.isatty()
     colour = args.color == "always" or (args.color == "auto" and terminal and not os.environ.get("NO_COLOR"))
     if terminal:
-        from shutil import get_terminal_size  # it takes long to load
+        from shutil import get_terminal_size  # slow to load
 
         width = max(40, get_terminal_size().columns)
     return style(colour=colour, width=width, skipped=args.show_skipped, statistics=args.statistics, strict=args.strict)

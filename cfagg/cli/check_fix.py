@@ -1,4 +1,4 @@
-"""``cfagg check --fix``: show what would fix findings, or write a corrected copy."""
+"""``cfagg check --fix``: show how findings would be fixed, or write a corrected copy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _fix(source: str, settings: Settings, args: Arguments, chosen: Any) -> int:
 
 
 def _tell(fixed: FixReport, left: list[Finding]) -> None:
-    """Tell on stderr what was done, what not, and what is left."""
+    """Report on stderr what was fixed, what was not, and what is left."""
     from cfagg.display.sizes import count_text
 
     for refused in fixed.refused:

@@ -1,4 +1,4 @@
-"""``cfagg completion``: the script by which a shell completes commands, options and file names."""
+"""``cfagg completion``: the script with which a shell completes commands, options and file names."""
 
 from __future__ import annotations
 

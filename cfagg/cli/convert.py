@@ -45,7 +45,7 @@ command with --resume.
 """
 
 
-#: Options that are arguments of `cfagg.convert` as they are.
+#: Options passed unchanged as arguments of `cfagg.convert`.
 _OPTIONS = (
     "variables", "zarr_format", "chunks", "packing", "codec", "level", "allow", "missing", "word_size", "on_loss",
     "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client", "dry_run", "region",
@@ -189,7 +189,7 @@ def _converted(args: Arguments, target: str, convert: Callable[..., Any], memory
     from cfagg.runtime.targets import DIALECTS, kind_of
 
     shown = not args.quiet and sys.stderr.isatty()
-    # Of aggregation files, fragments take long.
+    # For aggregation files, writing fragments takes long.
     drawn = bars(shown=shown) if kind_of(target, args.to, netcdf="netcdf") in DIALECTS else byte_bar("convert", shown)
     with drawn as progress:
         return convert(
@@ -205,7 +205,7 @@ def _converted(args: Arguments, target: str, convert: Callable[..., Any], memory
 
 
 def _target(args: Arguments) -> str:
-    """Return the target, which is named once and is a Zarr store by its name."""
+    """Return the target, which must be given once, and whose name must be that of a Zarr store."""
     from cfagg.errors import OptionError
 
     names = [name for name in (args.target, args.output) if name is not None]

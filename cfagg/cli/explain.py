@@ -1,4 +1,4 @@
-"""``cfagg explain``: what a rule checks, why, and examples that fail and pass."""
+"""``cfagg explain``: what a rule checks, why, and failing and passing examples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    """Explain rules; the exit status is 2 where none has such a code."""
+    """Explain rules; the exit status is 2 if no rule has a given code."""
     from cfagg.checking.registry import registered
 
     known = registered()

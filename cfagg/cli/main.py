@@ -1,10 +1,10 @@
-"""The `cfagg` command: picks the sub-command, and turns every outcome into an exit status and one clear message.
+"""The `cfagg` command: runs the sub-command, and turns every outcome into an exit status and one clear message.
 
-Results go to stdout, messages to stderr.  Exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure,
-130 interrupted, 141 the reader of the output went away (as ``| head`` does).
+Results go to stdout, messages to stderr.  Exit status: 0 success, 1 findings or a refused loss, 2 wrong usage or
+failure, 130 interrupted, 141 the reader of the output has gone (such as ``| head``).
 
-A sub-command is a module (see `cfagg.cli.options`).  Only the module of the sub-command
-that is asked for is imported, so that ``cfagg --version`` and ``cfagg --help`` are instant.
+A sub-command is a module (see `cfagg.cli.options`).  Only the module of the requested sub-command is imported, so that
+``cfagg --version`` and ``cfagg --help`` are instant.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COMMANDS = {
     "completion": ("cfagg.cli.completion", "print a completion script for a shell"),
 }
 
-#: What `cfagg` alone prints.
+#: The output of `cfagg` without arguments.
 _OVERVIEW = """\
 cfagg treats many climate, weather and ocean files as one array.
 
@@ -71,7 +71,7 @@ exit status: 0 done, 1 errors found or a refused loss, 2 wrong usage or failure,
 """
 
 
-#: Lines of a usage that is printed with an error.
+#: Maximum number of lines of a usage message that is printed with an error.
 _SHORT = 6
 
 
@@ -94,24 +94,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             _spare(args.spared)
         with _warnings_as_lines(quiet=args.quiet):
             return _guarded(args.run, args)
-    except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
+    except SystemExit as stop:  # argparse has printed the help, the version or the error
         return stop.code if isinstance(stop.code, int) else 2
-    except KeyboardInterrupt:  # while the command line was parsed
+    except KeyboardInterrupt:  # while the command line was being parsed
         _say("interrupted")
         return 130
 
 
 def _spare(names: Sequence[str]) -> None:
-    """Let this process, which is the command's own, do without packages that others load where they are installed.
+    """Prevent this process, which is the command's own, from loading packages that other libraries load if installed.
 
-    Python takes a package whose entry is `None` for one that is not there.
+    Python treats a package whose entry is `None` as not installed.
     """
     for name in names:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.ArgumentParser:
-    """Return the parser; only the sub-command that `arguments` ask for is filled in, or every one."""
+    """Return the parser; only the sub-command requested in `arguments` is filled in, or every one."""
     parser = _Parser(
         prog="cfagg",
         description="Treat many climate, weather and ocean files as one array.",
@@ -121,7 +121,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
     parser.add_argument("--version", action="version", version=f"cfagg {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    # No option before the sub-command takes a value, so the first word is the sub-command.
+    # No option before the sub-command has a value, so the first word is the sub-command.
     wanted = next((a for a in arguments if not a.startswith("-")), None)
     for name, (module, line) in COMMANDS.items():
         if name != wanted and not every:
@@ -133,7 +133,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
 
 
 class _Parser(argparse.ArgumentParser):
-    """An `argparse.ArgumentParser` that takes no abbreviated options and suggests the nearest name.
+    """An `argparse.ArgumentParser` that does not accept abbreviated options and suggests the nearest name.
 
     Sub-commands get parsers of the same kind.
     """
@@ -142,16 +142,16 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As `argparse` does it; but a sub-command itself says which of its arguments it does not know."""
+        """Parse arguments as `argparse` does, but let the sub-command itself report unknown arguments."""
         found, rest = super().parse_known_args(args, namespace)
         if rest and " " in self.prog:
             self.error(f"unrecognized arguments: {' '.join(map(_without_value, rest))}")
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, with a suggestion where a name is nearly right, and exit with status 2.
+        """Print the error, with a suggestion if a name is nearly right, and exit with status 2.
 
-        The usage comes first where it is short; a long one would hide the message.
+        The usage comes first if it is short; a long one would hide the message.
         """
         said = f"{self.prog}: error: {message}{self._suggestion(message)}\n"
         usage = self.format_usage()
@@ -174,7 +174,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _without_value(word: str) -> str:
-    """Return an argument that is not known without what may be a key, as after a misspelt ``--storage-option``."""
+    """Return an unknown argument without what may be a secret value, as after a misspelt ``--storage-option``."""
     name, equals, value = word.partition("=")
     return f"{name}=…" if equals and value else word
 
@@ -190,7 +190,7 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
         _say(_as_options(printable(str(stop))) or "interrupted")
         return 130
     except BrokenPipeError:
-        # Nobody reads on; what is still buffered must not raise a second time when Python exits.
+        # The reader has gone; buffered output must not raise a second time when Python exits.
         _drop(sys.stdout)
         return 141
     except Exception as error:  # the outermost frame: beyond it there is only Python's own traceback
@@ -199,10 +199,10 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
         _say(_as_options(_message(error)))
         try:
             sys.stdout.flush()
-        except OSError:  # where the output goes is full: Python must not fail a second time when it exits
+        except OSError:  # the output device is full: Python must not fail a second time when it exits
             _drop(sys.stdout)
         if isinstance(error.__context__, KeyboardInterrupt):
-            # The library has said what remains of the work.
+            # The library has reported what remains of the work.
             return 130
         from cfagg.errors import LossError, UnreadableAggregationError
 
@@ -211,14 +211,14 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
 
 
 def _as_options(text: str) -> str:
-    """Return a message with arguments named as options; without any message nothing is loaded for it."""
+    """Return a message with arguments named as options; without a message, nothing is loaded for it."""
     from cfagg.cli.messages import as_options
 
     return as_options(text)
 
 
 def _message(error: Exception) -> str:
-    """Return what is printed of an error: one sentence, and the single problems where there are several."""
+    """Return the printed form of an error: one sentence, followed by individual problems if there are several."""
     from cfagg.errors import CfaggError
 
     if isinstance(error, CfaggError):
@@ -239,7 +239,7 @@ def _message(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    """Print a message on stderr; where that is not read, or on a full disk, there is nothing left to say."""
+    """Print a message on stderr; if that is closed or the disk is full, it is dropped."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:
@@ -247,10 +247,10 @@ def _say(message: str) -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Send what a stream has buffered, and all that follows, nowhere."""
+    """Discard the buffered output of a stream, and all further output."""
     try:
         descriptor = stream.fileno()
-    except (OSError, ValueError):  # not a file of the system, as in a notebook or a test
+    except (OSError, ValueError):  # not a system file, as in a notebook or a test
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
@@ -259,7 +259,7 @@ def _drop(stream: TextIO) -> None:
 
 @contextmanager
 def _warnings_as_lines(*, quiet: bool) -> Iterator[None]:
-    """Print each distinct warning as one line on stderr, or none where only results and errors are wanted."""
+    """Print each distinct warning as one line on stderr, or none if only results and errors are wanted."""
     from cfagg.errors import CfaggWarning
 
     seen: set[str] = set()
@@ -277,14 +277,14 @@ def _warnings_as_lines(*, quiet: bool) -> Iterator[None]:
 
 
 def _replace_closed_streams() -> None:
-    """Let what is printed go nowhere if the process was started without stdout or stderr (``>&-``)."""
+    """Discard printed output if the process was started without stdout or stderr (``>&-``)."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _tolerate_any_text(*streams: TextIO) -> None:
-    """Let names that the terminal's encoding lacks be printed escaped instead of failing."""
+    """Print characters that the terminal's encoding lacks in escaped form instead of failing."""
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -36,7 +36,7 @@ The array must have been accumulated with: cfagg accumulate STORE VARIABLE
 """
 
 
-#: xarray would load all of dask to see that no array is dask's.
+#: xarray would load all of dask to find that no array is a dask array.
 SPARED = ("dask",)
 
 OPTIONS = (
@@ -76,7 +76,7 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    """Compute; the result goes to stdout, and to files where asked for."""
+    """Compute; the result goes to stdout, and to files if requested."""
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
     from cfagg.cf.dimension_kinds import date_coordinate
@@ -93,12 +93,12 @@ def run(args: Arguments) -> int:
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)
     over = _over(args, array, kinds)
-    # A dimension of which one position is selected stays to be reduced if it is to be.
+    # A dimension with one selected position is kept if it is to be reduced.
     isel = {d: slice(p, p + 1) if isinstance(p, int) and d in over else p for d, p in chosen.items()}
     options: dict[str, Any] = {"ddof": args.ddof} if args.statistic in ("std", "var") else {}
     asked_of: Any = acc
     if args.group is not None:
-        # Dates may stand in an auxiliary coordinate, after which the library groups.
+        # Dates may be in an auxiliary coordinate, by which the library groups.
         asked_of = acc.groupby(f"{date_coordinate(acc.coords, _time(array, kinds))}.{args.group}")
     result = getattr(asked_of, args.statistic)(over, isel=isel, explain=args.explain, **options)
     asked = _asked(args, acc, array, kinds, over, isel)
@@ -113,7 +113,7 @@ def run(args: Arguments) -> int:
 
 
 def _check(args: Arguments) -> None:
-    """Say what cannot be done before anything is read."""
+    """Raise errors for impossible requests before anything is read."""
     if args.explain and (args.plot or args.output):
         raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
     if args.ddof and args.statistic not in ("std", "var"):
@@ -124,7 +124,7 @@ def _check(args: Arguments) -> None:
 
 
 def _template(acc: Accumulated) -> tuple[DataArray, dict[str, str]]:
-    """Return an array with the coordinates of the accumulated one and no values, and what its dimensions are."""
+    """Return an array with the coordinates of the accumulated one but no values, and the kinds of its dimensions."""
     import numpy as np
     import xarray as xr
 
@@ -170,7 +170,7 @@ def _asked(
     named = None
     if weights is not None and args.statistic not in ("count", "min", "max"):
         record = acc.group.extra.weights if acc.group.extra is not None else None
-        # Areas come from a variable too, but it is areas that count.
+        # Areas come from a variable as well, but they are shown as areas.
         named = "yes" if record is None else record.name if record.kind == "variable" else record.kind
     return Query(
         store=args.store,
@@ -186,14 +186,14 @@ def _asked(
 
 
 def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel: dict[str, Any]) -> DataArray:
-    """Return a result whose longitudes, where a selection crosses the edge of the map, grow on beyond it."""
+    """Return a result whose longitudes increase monotonically if a selection crosses the edge of the map."""
     import numpy as np
 
     for dim, positions in isel.items():
         if kinds[dim] == "longitude" and isinstance(positions, np.ndarray) and dim in result.dims:
             values = array.coords[dim].values[positions]
             grown = values + 360 * np.cumsum(np.diff(values, prepend=values[:1]) < 0)
-            # As the user wrote them: -10 to 20, not 350 to 380.
+            # As written by the user: -10 to 20, not 350 to 380.
             grown = grown - 360 if grown[-1] > 360 else grown
             result = result.assign_coords({dim: (dim, grown.astype(values.dtype), array.coords[dim].attrs)})
     return result

@@ -6,7 +6,7 @@ import re
 
 __all__ = ["KEYWORDS", "as_options"]
 
-#: Keywords of the library that are options of a command, under the same name but for ``_``.
+#: Keywords of the library that are options of a command, with the same name except for ``_``.
 KEYWORDS = frozenset(
     {
         "adopt", "allow", "allow_no_identity", "any_order", "append", "area", "atol", "axes", "cells", "cf_version",
@@ -26,7 +26,7 @@ _NAMES = {"variables": "variable", "substitutions": "substitute", "client": "das
 #: ``overwrite=True (--overwrite)`` and ``allow=['x'] or, on the command line, --allow x``: both forms together.
 _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^)]*)\)| or, on the command line, (--))")
 
-#: A keyword alone, with a value that an option can have.
+#: A single keyword, with a value that an option can have.
 _ALONE = re.compile(
     rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
     r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|-?[\d.]+(?:e[-+]?\d+)?\b|-?(?:nan|inf)\b)?(?!=)"
@@ -35,13 +35,13 @@ _ALONE = re.compile(
 #: A part of a store along one dimension.
 _REGION = re.compile(r"\bregion=\{'([^']*)': slice\(([^,()]+), ([^,()]+)(?:, None)?\)\}")
 
-#: ``storage_options={'region': 'eu'}``, of which a command takes one ``--storage-option`` a key with a text.
+#: ``storage_options={'region': 'eu'}``, for which a command has one ``--storage-option`` per key, with a text value.
 _PAIR = re.compile(r"\b(storage_|target_|)options=\{'(\w+)': (?:'(\w+)'|(True|False)|(…)|\{…\})\}")
 _PAIRS = re.compile(r"\b(storage|target)_options(?:\b(?!=)|=(?!\{))|\boptions=(?!\{)")
 
 
 def as_options(message: str) -> str:
-    """Return a message with the options of the command in place of the keywords of Python.
+    """Return a message with command options in place of Python keywords.
 
     >>> as_options("replace it with overwrite=True (--overwrite)")
     'replace it with --overwrite'
@@ -61,7 +61,7 @@ def as_options(message: str) -> str:
 
 
 def _pair(found: re.Match[str]) -> str:
-    """Return an option of a URL; a mapping is one of headers, which have an option each."""
+    """Return an option for a URL; a mapping contains headers, each of which has its own option."""
     of, name, text, truth, open_ = found.groups()
     value = text or (truth or "").lower() or open_
     return f"--{of.rstrip('_') or 'storage'}-option {name}{f'={value}' if value else '.NAME=…'}"
@@ -74,7 +74,7 @@ def _option(found: re.Match[str]) -> str:
         return f"--{name}"
     if value in ("None", "False"):
         return f"no --{name}" if value == "None" else f"--no-{name}"
-    if found[4] is not None:  # a tuple is one value, as of --area
+    if found[4] is not None:  # a tuple is one value, as for --area
         return f"--{name} {found[4].replace(' ', '')}"
     inner = next((g for g in found.groups()[2:] if g is not None), value)
     words = [word.strip().strip("'\"") for word in inner.split(",")]

@@ -1,4 +1,4 @@
-"""``cfagg obs``: stores of observations, with commands of their own."""
+"""``cfagg obs``: commands for stores of observations."""
 
 from __future__ import annotations
 

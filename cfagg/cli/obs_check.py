@@ -1,4 +1,4 @@
-"""``cfagg obs check``: what is wrong with a store of observations."""
+"""``cfagg obs check``: report problems in a store of observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cfagg obs create``: a store of observations from a recipe."""
+"""``cfagg obs create``: create a store of observations from a recipe."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    """Write the index; what was written is said on stdout."""
+    """Write the index; a summary goes to stdout."""
     from cfagg.observations.indexes import build_pages
     from cfagg.observations.store import open_store
 

@@ -59,7 +59,7 @@ def run(args: Arguments) -> int:
 
 
 def _plot(store: ObservationStore, target: str) -> None:
-    """Draw how the rows are spread over time and the Earth."""
+    """Plot how the rows are distributed over time and the Earth."""
     from pathlib import PurePath
 
     from cfagg.cf.instants import epoch_text

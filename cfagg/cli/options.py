@@ -1,6 +1,6 @@
 """Options as tables: a sub-command is a module with ``DESCRIPTION``, ``EPILOG``, ``OPTIONS`` and ``run(args) -> int``.
 
-What is wrong with a ``--storage-option`` is said without its value, which may be a key.
+Errors in a ``--storage-option`` are reported without its value, which may be a key.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = [
 _TRUTHS = frozenset({"request_payer", "skip_signature", "use_emulator", "virtual_hosted_style_request"})
 _SECONDS = frozenset({"deadline", "timeout"})
 
-#: Options that one letter stands for.
+#: Options with a one-letter form.
 _LETTERS = {"--output": ("-o",), "--quiet": ("-q",)}
 
 
 class Option(NamedTuple):
-    """An option or argument: its names, and what else `argparse` is told of it."""
+    """An option or argument: its names, and further parameters for `argparse`."""
 
     names: tuple[str, ...]
     how: Mapping[str, Any]
 
 
 class Group(NamedTuple):
-    """Options under a title, or, without one, options that exclude each other."""
+    """Options under a title or, without one, mutually exclusive options."""
 
     title: str | None
     members: tuple[Option | Group, ...]
@@ -41,7 +41,7 @@ class Group(NamedTuple):
 class Arguments(argparse.Namespace):
     """The options of a command line."""
 
-    #: Options of every command, which may stand before its name or after it.
+    #: Options of every command, which may precede or follow its name.
     debug: bool = False
     quiet: bool = False
 
@@ -50,14 +50,14 @@ class Arguments(argparse.Namespace):
         return {name: getattr(self, name) for name in names}
 
     def options(self, of: str = "storage") -> dict[str, Any] | None:
-        """Return all values of ``--storage-option`` as one mapping, `None` where there are none."""
+        """Return all values of ``--storage-option`` as one mapping, or `None` if there are none."""
         given: list[tuple[str, Any]] = getattr(self, f"{of}_options")
         headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
         found = {name: value for name, value in given if not name.startswith("headers.")}
         return {**found, **({"headers": headers} if headers else {})} or None
 
     def named(self, files: Iterable[str]) -> list[str]:
-        """Return files, and those that are named in lists of files."""
+        """Return files, including those named in lists of files."""
         return [*files, *_listed(self.files_from or ())]
 
 
@@ -65,7 +65,7 @@ type Options = Iterable[Option | Group]
 
 
 def option(name: str, what: str | tuple[Any, ...], line: str, **how: Any) -> Option:
-    """Return an option or argument with a value, which has a metavar or a choice of values."""
+    """Return an option or argument with a value, given by a metavar or a choice of values."""
     kind = {"metavar": what} if isinstance(what, str) else {"choices": what}
     return Option((*_LETTERS.get(name, ()), name), {**kind, "help": line, **how})
 
@@ -86,12 +86,12 @@ def group(title: str, *members: Option | Group) -> Group:
 
 
 def either(*members: Option | Group) -> Group:
-    """Return options that exclude each other."""
+    """Return mutually exclusive options."""
     return Group(None, members)
 
 
 def add_command(commands: Any, name: str, line: str, home: Any) -> argparse.ArgumentParser:
-    """Return the parser of a new sub-command, made of what its module says; its epilog stays as it is written."""
+    """Return the parser of a new sub-command, built from its module; its epilog is not reformatted."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=line, description=home.DESCRIPTION, epilog=home.EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -123,7 +123,7 @@ def _add(parser: argparse._ActionsContainer, options: Options) -> None:
 
 
 def _rows(text: str) -> int | None:
-    """Return a number of lines, `None` for all."""
+    """Return a number of lines, or `None` for all."""
     if text == "all":
         return None
     if not text.isdecimal() or int(text) < 1:
@@ -142,7 +142,7 @@ def _substitution(text: str) -> tuple[str, str]:
 def _pair(text: str) -> tuple[str, Any]:
     """Return one option."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    # A name in another form may be a key that was given without its name: base64 ends with an equals sign.
+    # A name in another form may be a key given without its name: base64 ends with an equals sign.
     if not re.fullmatch(r"[a-z][a-z_]*|headers\.[A-Za-z0-9-]+", name) or not equals or not value:
         raise argparse.ArgumentTypeError("expected KEY=VALUE, or headers.NAME=VALUE for a header")
     if name == "headers":
@@ -173,7 +173,7 @@ WORD_SIZE = option(
 
 
 def allow(line: str, metavar: str = "PATH") -> Option:
-    """Return ``--allow``, with what it does."""
+    """Return ``--allow``, with its effect."""
     return repeated("--allow", metavar, line, default=[])
 
 
@@ -188,7 +188,7 @@ def workers(what: str = "threads", default: str = "one per processor") -> Option
 
 
 def storage_option(of: str = "storage", where: str = "", former: tuple[str, ...] = ()) -> Option:
-    """Return ``--storage-option``, or that of something else; `former` are further names of it."""
+    """Return ``--storage-option``, or a similar option with another prefix; `former` are its former names."""
     what = f"option for {where}, if it is a URL" if where else "option for a URL"
     line = (
         f"{what}, such as region=eu-west-1 or skip_signature=true; may be repeated (keys are better left to the "
@@ -198,7 +198,7 @@ def storage_option(of: str = "storage", where: str = "", former: tuple[str, ...]
     return Option((f"--{of}-option", *former), {**how, "help": line})
 
 
-#: A store of observations, and the options for those that are elsewhere.
+#: A store of observations, and the options for remote ones.
 STORE = (
     option("store", "STORE", "directory or URL of a store of observations"),
     storage_option(former=("--option",)),

@@ -1,4 +1,4 @@
-"""Where a result goes: stdout, or a file that appears complete or not at all; and how a report is printed."""
+"""Output of results: to stdout, or to a file that is written completely or not at all; and printing of reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["aside", "check", "check_outputs", "note_picture", "opened", "print_r
 
 
 def check(target: str, *, overwrite: bool) -> None:
-    """Raise where an output file cannot or must not be written; ``-`` is stdout."""
+    """Raise if an output file cannot or must not be written; ``-`` is stdout."""
     if isinstance(there := _place(target), Url):
         from cfagg.runtime.object_files import check_object
 
@@ -29,7 +29,7 @@ def check(target: str, *, overwrite: bool) -> None:
     path = Path(target)
     if target == "-" or _is_device(path):
         return
-    # Path would raise where a directory may not be looked into; writing says so.
+    # Path would raise if a directory may not be read; writing reports that.
     if os.path.isdir(path):  # noqa: PTH112
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.exists(path) and not overwrite:  # noqa: PTH110
@@ -40,7 +40,7 @@ def check(target: str, *, overwrite: bool) -> None:
 
 @contextmanager
 def opened(target: str | None) -> Iterator[TextIO]:
-    """Give a stream for text: stdout for `None` and ``-``, else a file that appears when all is written."""
+    """Yield a stream for text: stdout for `None` and ``-``, else a file that appears once it is complete."""
     if target is None or target == "-":
         yield sys.stdout
         return
@@ -50,14 +50,14 @@ def opened(target: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def aside(target: str) -> Iterator[str]:
-    """Give the name of a new file that takes the output's place when the block ends well; it ends as that does."""
+    """Yield the name of a new file with the same suffix that replaces the output if the block succeeds."""
     if isinstance(there := _place(target), Url):
         from cfagg.runtime.object_files import written_object
 
         with written_object(there) as new:
             yield str(new)
         return
-    # Here, because most commands write to stdout alone.
+    # Imported here because most commands only write to stdout.
     from cfagg.runtime.files import written_aside
     from cfagg.runtime.publishing import refusals_of
 
@@ -66,13 +66,13 @@ def aside(target: str) -> Iterator[str]:
         if _is_device(path):
             yield target
             return
-        # Through a link, so that the file is replaced and not the link.
+        # Resolve links, so that the file is replaced and not the link.
         with written_aside(path.resolve()) as made:
             yield str(made)
 
 
 def check_outputs(args: Arguments) -> None:
-    """Refuse a ``--plot`` or an ``--output`` that cannot be written, before anything is read."""
+    """Raise an error for a ``--plot`` or ``--output`` that cannot be written, before anything is read."""
     for target in filter(None, (args.plot, args.output)):
         check(target, overwrite=args.overwrite)
     if args.plot is not None:
@@ -83,7 +83,7 @@ def check_outputs(args: Arguments) -> None:
 
 
 def note_picture(args: Arguments) -> None:
-    """Say on stderr where the picture is that was drawn."""
+    """Print the path of the plotted picture on stderr."""
     if args.plot is not None and not args.quiet:
         from cfagg.display.escape import printable
 
@@ -91,7 +91,7 @@ def note_picture(args: Arguments) -> None:
 
 
 def print_report(args: Arguments, form: str, facts: Mapping[str, Any], text: str, notes: Iterable[str] = ()) -> None:
-    """Print a report as strict JSON, or as text with notes on stderr, or not at all where it shall be quiet."""
+    """Print a report as strict JSON, or as text with notes on stderr, or nothing if quiet."""
     if args.json:
         from cfagg.display.as_json import form_json
 
@@ -106,7 +106,7 @@ def print_report(args: Arguments, form: str, facts: Mapping[str, Any], text: str
 
 
 def refused(args: Arguments, form: str, error: LossError) -> int:
-    """Print everything that would be lost, which was not to be; return the exit status."""
+    """Print everything that would be lost but must not be; return the exit status."""
     from cfagg.cli.messages import as_options
     from cfagg.display.escape import printable
 
@@ -123,7 +123,7 @@ def refused(args: Arguments, form: str, error: LossError) -> int:
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
-    """Write an array or dataset of xarray to a new file."""
+    """Write an xarray array or dataset to a new file."""
     import netCDF4
     from xarray.backends import NetCDF4DataStore
 
@@ -135,7 +135,7 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _as_dataset(result: Any) -> Any:
-    """Return an array as the dataset that `to_netcdf` makes of it."""
+    """Return an array as the dataset that `to_netcdf` would make of it."""
     from xarray import Dataset
     from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 
@@ -150,10 +150,10 @@ def _as_dataset(result: Any) -> Any:
 
 
 def _place(target: str) -> str:
-    """Return a URL, which is written to with the credentials of the environment; a path as it is."""
+    """Return a URL that is written with the credentials of the environment, or a path unchanged."""
     return a_place(target, expected="name a file") if is_url(target) else target
 
 
 def _is_device(path: Path) -> bool:
-    """Tell whether a path is a pipe or device, which is written to and never replaced."""
+    """Return whether a path is a pipe or device, which is written to and never replaced."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112, PTH113

@@ -1,4 +1,4 @@
-"""The values of ``--select`` and ``--over``: dimensions by their names or common ones, labels, ranges and positions."""
+"""The values of ``--select`` and ``--over``: dimensions by their own or common names, labels, ranges and positions."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ selections (--select, once per dimension):
   time=[10:500]         positions, counted from 0, the last one not included; [-1], [::2] and [1,5,9] too
 """
 
-#: What a user may mean by a name: the common ones of dimensions, and those that are clear where somebody asks for them.
+#: Names that a user may use for dimensions: common ones, and those that are unambiguous when requested.
 _MEANT = {**COMMON_NAMES, "y": "latitude", "x": "longitude", "vertical": "vertical"}
 
 _INDEX = re.compile(r"\[\s*((-?\d+)?\s*(:\s*(-?\d+)?\s*){0,2}|-?\d+(\s*,\s*-?\d+)*)\s*\]")
-#: A date with a time of day, whose colons part no range.
+#: A date with a time of day, whose colons do not separate a range.
 _CLOCK = re.compile(r"-?\d{4,}-\d\d-\d\d[T ]\d\d(:\d\d){1,2}(\.\d+)?Z?")
-#: So far beyond a bound, in degrees, a longitude still counts as on it.
+#: Tolerance in degrees within which a longitude beyond a bound counts as on it.
 _ON = 1e-6
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was written after one ``--select``."""
+    """The text given after one ``--select``."""
 
     dim: str
     text: str
@@ -46,7 +46,7 @@ class Choice:
 
 
 def selection(text: str) -> Choice:
-    """Return one value of ``--select``, whose form alone is looked at.
+    """Return one value of ``--select``, of which only the form is checked.
 
     >>> selection("time=1990/1999")
     Choice(dim='time', text='1990/1999')
@@ -77,7 +77,7 @@ def names(text: str) -> list[str]:
 
 
 def dimension_by_name(asked: str, dims: Sequence[str]) -> str | None:
-    """Return the dimension of that name in whatever case, else the only one with another common name for the same.
+    """Return the dimension of that name, ignoring case, or else the only one with another name for the same.
 
     >>> dimension_by_name("lat", ("time", "latitude", "longitude"))
     'latitude'
@@ -93,7 +93,7 @@ def dimension_by_name(asked: str, dims: Sequence[str]) -> str | None:
 
 
 def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
-    """Return the dimension that is meant, by its name or by what its coordinate stands for.
+    """Return the requested dimension, by its name or by the quantity that its coordinate represents.
 
     >>> dimension("lat", {"time": "time", "rlat": "latitude"}, "tas")
     'rlat'
@@ -112,7 +112,7 @@ def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
 
 
 def positions(choices: Iterable[Choice], array: DataArray, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the positions that selections mean, from 0 on, by dimension: an int, a slice or an int64 array."""
+    """Return the selected positions, from 0 on, by dimension: an int, a slice or an int64 array."""
     import numpy as np
 
     found: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def positions(choices: Iterable[Choice], array: DataArray, kinds: Mapping[str, s
 
 
 def _by_index(choice: Choice, length: int) -> Any:
-    """Return positions from 0 on that are written in brackets."""
+    """Return positions from 0 on that are given in brackets."""
     import numpy as np
 
     inner = "".join(choice.text.strip("[]").split())
@@ -166,7 +166,7 @@ def _by_label(choice: Choice, dim: str, array: DataArray, kind: str) -> Any:
 
 
 def _ends(choice: Choice) -> tuple[str, str] | None:
-    """Return both ends of a range, which may be empty; `None` for a single label."""
+    """Return both ends of a range, either of which may be empty, or `None` for a single label."""
     text = choice.text
     if "/" in text:
         first, _, last = text.partition("/")
@@ -182,13 +182,13 @@ def _ends(choice: Choice) -> tuple[str, str] | None:
 
 
 def _indexed(choice: Choice, dim: str, array: DataArray, label: Any) -> Any:
-    """Return the positions of labels by the coordinate's own index, which understands parts of dates."""
+    """Return the positions of labels using the coordinate's own index, which understands partial dates."""
     import numpy as np
 
     try:
         found = array.xindexes[dim].sel({dim: label}).dim_indexers[dim]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        # pandas lets an AttributeError out where an end of a range is NaN or NaT.
+        # pandas lets an AttributeError escape if an end of a range is NaN or NaT.
         raise SelectionError(f"--select {choice}: there is no such {dim}{_extent(array, dim)}") from error
     if isinstance(found, slice):
         return slice(*found.indices(array.sizes[dim]))
@@ -199,7 +199,7 @@ def _indexed(choice: Choice, dim: str, array: DataArray, label: Any) -> Any:
 
 
 def _by_number(choice: Choice, dim: str, array: DataArray, kind: str, ends: tuple[str, str] | None) -> Any:
-    """Return the positions of a number, or of those between two whichever way the coordinate runs."""
+    """Return the positions of a number, or of those between two, in whichever direction the coordinate runs."""
     import numpy as np
 
     values = array.coords[dim].values
@@ -227,7 +227,7 @@ def _by_number(choice: Choice, dim: str, array: DataArray, kind: str, ends: tupl
 
 
 def _number(choice: Choice, text: str, dtype: Any) -> Any:
-    """Return a number in the coordinate's own precision, so that 0.3 is the label that was stored for it."""
+    """Return a number in the coordinate's own precision, so that 0.3 matches the label stored for it."""
     import numpy as np
 
     try:
@@ -251,7 +251,7 @@ def _around(values: Any, first: float, last: float) -> Any:
 
 
 def _run(at: Any) -> Any:
-    """Return positions as a slice where they are one."""
+    """Return positions as a slice if they are one."""
     import numpy as np
 
     if at.size and (np.diff(at) == 1).all():

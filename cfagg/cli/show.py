@@ -89,7 +89,7 @@ def _lines(source: Source, args: Arguments) -> Iterable[str]:
 
 
 def _plot(source: Source, args: Arguments) -> None:
-    """Draw the aggregations asked for."""
+    """Plot the requested aggregations."""
     from cfagg.api import summarising
     from cfagg.display import plot
     from cfagg.errors import SourceError
