@@ -128,7 +128,7 @@ def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where
         becomes = value * recipe.scale + recipe.offset
         reason = "" if becomes == value else f"would become {becomes:.15g} and "
         reason += f"cannot be held by type {recipe.dtype.name} without loss"
-        remedy = "give the aggregation a type that holds it"
+        remedy = "give the aggregation a type that can represent it"
     return ConformError(
         f"{where}: the value {value} at {index} of the part read {reason} ({bad} such values); {remedy}"
     )

@@ -134,12 +134,12 @@ def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
         with np.errstate(over="ignore"):
             value = dtype.type(fill)
         if np.isinf(value) and math.isfinite(fill):
-            raise ConformError(f"the missing value {fill!r} is beyond the range of {dtype}; declare one that it holds")
+            raise ConformError(f"the missing value {fill!r} is beyond the range of {dtype}; declare one that fits")
         return value, False
     number = whole(fill)
     least, most = integer_range(dtype)
     if number is None or not least <= number <= most:
-        raise ConformError(f"the missing value {fill!r} is not a value of {dtype}; declare one that it holds")
+        raise ConformError(f"the missing value {fill!r} is not a value of {dtype}; declare one that fits")
     return dtype.type(number), False
 
 

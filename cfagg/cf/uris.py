@@ -21,7 +21,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def problem_of(text: str) -> str | None:
-    """Return why a text is neither an absolute URI nor a relative path, or `None` if it is one."""
+    """Return why a text is neither an absolute URI nor a relative path; "holds …" only for invalid characters."""
     if text[:1] in ("/", "#"):
         example = "write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
         return f"begins with {text[0]!r}: {example}"
@@ -34,4 +34,4 @@ def problem_of(text: str) -> str | None:
     odd = _ODD.search(text)
     if odd is None:
         return None
-    return f"holds {odd[0]!r}, which a URI writes as '%' and two digits: encode it, for example a blank as '%20'"
+    return f"holds {odd[0]!r}, which must be percent-encoded in a URI: write, for example, a space as '%20'"

@@ -98,7 +98,9 @@ def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> lis
         entries.append((dim, f"{part} ({share})"))
     weights = asked.weights
     if weights is None and any(asked.selected[d].kind == "latitude" for d in asked.over if d in asked.selected):
-        weights = "none: large and small cells count alike" if asked.statistic not in ("min", "max", "count") else None
+        weights = (
+            "none: large and small cells count equally" if asked.statistic not in ("min", "max", "count") else None
+        )
     if weights is not None:
         entries.append(("weights", weights))
     listed: list[str] = []

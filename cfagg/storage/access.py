@@ -113,8 +113,7 @@ class Access:
         if not is_url(reference):
             if reference.startswith(("/", "~")):
                 raise AccessError(
-                    f"{self.parent} refers to {reference!r}, a path of this machine: a file on another machine never "
-                    "reads files here"
+                    f"{self.parent} refers to {reference!r}, a local path, but a remote file never reads local files"
                 )
             # References are not percent-encoded, but URLs of web servers are.
             web = self.parent.lower().startswith("http")

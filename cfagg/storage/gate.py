@@ -50,7 +50,7 @@ class Checked:
         return f"<Checked {self.dataset!r} of {self._handle!r}>"
 
     def __reduce__(self) -> str:
-        raise TypeError("a Checked holds for one open file of one process and cannot be pickled")
+        raise TypeError("a Checked is valid for one open file of one process and cannot be pickled")
 
 
 def admit(

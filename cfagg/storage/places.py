@@ -54,7 +54,7 @@ def make_source(
         )
     if given:
         raise SourceError(
-            f"{name} is a directory of this machine, for which there are no options; found {sorted(map(str, given))}"
+            f"{name} is a local directory, for which there are no options; found {sorted(map(str, given))}"
         )
     return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111
 

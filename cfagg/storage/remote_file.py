@@ -144,7 +144,7 @@ class RemoteHandle(Borrowed):
     @property
     def library_path(self) -> str:
         """Raise, because no library can open a remote file by a path."""
-        raise AccessError(f"{self.key.path} is on another machine and is read by ranges of bytes only")
+        raise AccessError(f"{self.key.path} is a remote file, which is read by ranges of bytes only")
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
         """Return up to `size` bytes at `offset`."""

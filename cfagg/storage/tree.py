@@ -174,7 +174,7 @@ def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Conte
         raise AccessError(
             context.said(
                 f"{path} is, or goes through, a link to {real}, which lies outside the store {home}; to read it, pass "
-                f"allow=[{folder!r}] or, on the command line, --allow {folder}; where there is no such option, set the "
+                f"allow=[{folder!r}] or, on the command line, --allow {folder}; without such an option, set the "
                 f"environment variable CFAGG_ALLOW={folder}"
             )
         )

@@ -169,7 +169,7 @@ def a_place(
         )
     if options:
         raise SourceError(
-            f"{text} is on this machine, where {options_name} does not apply; found {sorted(map(str, options))}"
+            f"{text} is a local path, to which {options_name} does not apply; found {sorted(map(str, options))}"
         )
     found = os.path.expanduser(text)  # noqa: PTH111
     if found.endswith("/") and os.path.isfile(found.rstrip("/")):  # noqa: PTH113

@@ -63,7 +63,7 @@ def test_a_mean_over_all_is_one_number_in_readable_lines(store, capsys):
     assert f"  store      {store}" in lines
     assert "  time       2000-01-01 to 2001-12-30 (730)" in lines
     assert "  latitude   75°N to 75°S (6)" in lines
-    assert "  weights    none: large and small cells count alike" in lines
+    assert "  weights    none: large and small cells count equally" in lines
     assert lines[-1] == f"  result     {float(array(store).mean()):.7g} K"
 
 

@@ -159,7 +159,7 @@ def unusable(variable: Variable) -> str | None:
     if variable.dialect is not None:
         return "is an aggregation itself"
     if variable.kind == "other" and variable.enumeration is None:
-        return "holds neither numbers nor text"
+        return "contains neither numbers nor text"
     if variable.is_numeric:
         try:
             Packing.of(variable.attributes, where=variable.path)

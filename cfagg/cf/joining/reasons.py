@@ -43,15 +43,15 @@ _SENTENCES = {
     "attribute": "they belong to different datasets, as some overlap, and differ in {what}: {a} and {b}",
     "equal": "they have the same coordinates along all axes",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
-    "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
+    "axes": "they differ along {what}, and the parts that would fill the array between them are missing: {a} and {b}",
     "not asked for": "they differ along {what}, along which joining is switched off: {a} and {b}",
     "overlap": "they overlap along {what}: {a} and {b}",
-    "cells": "they have the same coordinates along {axis}, and others of {what}: {a} and {b}",
+    "cells": "they have the same coordinates along {axis}, but different {what}: {a} and {b}",
     "cells overlap": "their cells overlap along {what}: {a} and {b}",
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
     "crowded": "others that would be joined with them overlap along {what}: {a} and {b}",
     "incomplete": "joined along {what}, they would form an array with missing parts: {a} and {b}",
-    "features": "both have {what} {a}, but a ragged array holds all samples of a feature together",
+    "features": "both have {what} {a}, but a ragged array stores all samples of a feature together",
 }
 
 
@@ -187,7 +187,7 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     common = np.intersect1d(mine, theirs).size
     if not common:
-        return "interleave=True allows coordinates of one to lie between those of the other"
+        return "interleave=True allows coordinates of one to be between those of the other"
     own = points_of(axis, options)
     one, other = (own.point[own.offset[c] : own.offset[c + 1]] for c in _codes(axis, own)[[a, b]].tolist())
     if np.intersect1d(one, other).size < common:

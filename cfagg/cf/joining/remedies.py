@@ -19,9 +19,9 @@ _BY_RULE = {
         "on_overlap='first' or on_overlap='last' takes one of them; for members of an ensemble, dimension= names the "
         "attribute that numbers them"
     ),
-    "axes": "add the files that fill the array between them, or leave out what does not fill it",
+    "axes": "add the files that fill the array between them, or leave out those that do not fill it",
     "not asked for": "name {what} in axes=, or leave that option out",
-    "cells": "correct {what} in one of the files; rtol= and atol= say how far they may differ",
+    "cells": "correct {what} in one of the files; rtol= and atol= set how far they may differ",
     "cells overlap": "leave out overlap=False, or correct the bounds",
     "gap": "leave out contiguous=True, or add the files in between; cells without bounds need them",
     "features": "put all samples of a feature into one file, or all features into arrays with a dimension for them",
@@ -49,8 +49,8 @@ _BY_COLUMN = {
 #: By a part of the problem of variables that cannot be joined.
 _BY_PROBLEM = (
     ("has no attribute", "give it that attribute, or leave out field_identity="),
-    ("no coordinate with a standard name", "relaxed_identities=True takes names instead, or give its coordinate one"),
-    ("has no standard name", "relaxed_identities=True takes its long name, or its name, instead, or give it one"),
+    ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or give its coordinate one"),
+    ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or give it one"),
     ("has no units", "relaxed_units=True, or give it units"),
     ("is not there", "add it, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
@@ -61,7 +61,7 @@ _BY_PROBLEM = (
 )  # fmt: skip
 
 
-_REFORM = "; times of the two calendars are joined where no date, of bounds either, is before 15 October 1582"
+_REFORM = "; times of the two calendars are joined if no date, including bounds, is before 15 October 1582"
 
 
 def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
@@ -79,7 +79,7 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
         return _of_column(what, options) + _REFORM * both
     if rule == "part":
         numbers = all(isinstance(v, float) for v in (a, b))
-        more = "; rtol= and atol= say how far they may differ" if numbers else ""
+        more = "; rtol= and atol= set how far they may differ" if numbers else ""
         return f"give both the same {what}, or take it out of one and the other{more}"
     if rule == "attribute" and what == "name":
         return "give both the same name in their files"

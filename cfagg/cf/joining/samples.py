@@ -125,7 +125,7 @@ def unsound(one: Described) -> str | None:
             part for kind in ("count", "index", "size") if (part := one.parts.get(f"{kind} of {name}")) is not None
         ]
         if len(found) != 1:
-            return f"nothing says to which {own.within} the {name.partition(WITHIN)[0]} belong"
+            return f"it is unclear to which {own.within} the {name.partition(WITHIN)[0]} belong"
         if found[0].values is None or found[0].values.dtype.kind not in "iu":
             return f"{found[0].stated.name} has too many values to be changed: {prod(found[0].shape):,}"
         ((part,), values) = found, found[0].values

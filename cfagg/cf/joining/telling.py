@@ -78,7 +78,7 @@ def _item(name: str, item: Any) -> str:
         return f"{identity} ({role}, {f'along {along}' if along else 'of one value'}, {_units(units)})"
     if name == "formula terms":
         identity, kind, term, there = item
-        return f"{kind} {term} of {identity}{'' if there else ', which is not there'}"
+        return f"{kind} {term} of {identity}{'' if there else ', which does not exist'}"
     if name == "cell measures":
         return f"{item[0]} ({'in the file' if item[1] is None else f'{item[1]} in another file'})"
     return str(item)
