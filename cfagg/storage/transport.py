@@ -92,8 +92,8 @@ class Transport:
     ) -> Reply:
         """Return the server's response to a percent-encoded URL and query; with a body, redirects are refused.
 
-        `limit` applies to the object, or the requested part of it. Of a longer page with an error or a redirect, the
-        beginning is kept.
+        `limit` applies to the object, or the requested part of it. A longer page with an error or a redirect is
+        truncated.
         """
         until = time.monotonic() + self.deadline
         for _ in range(_HOPS):
