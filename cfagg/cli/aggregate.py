@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "RULES", "run"]
 
-DESCRIPTION = (
-    "Put many files together as one dataset by the aggregation rules of CF, or tell what would be put together."
-)
+DESCRIPTION = "Join many files into one dataset by the aggregation rules of CF, or show how they would be joined."
 
 EPILOG = """\
 examples:
-  cfagg aggregate 'tas_*.nc'                              what would form one array, and why the rest is apart
+  cfagg aggregate 'tas_*.nc'                              which files would form one array, and why others would not
   cfagg aggregate data/ -o tas.nc
   cfagg aggregate data/new/ -o tas.nc --append
   cfagg aggregate data/ --explain --html report.html
@@ -44,36 +42,36 @@ FILES are netCDF, PP and fields files, Zarr stores, aggregation files, patterns,
 directory are found at any depth. A file named twice counts once. Only metadata and coordinates are read.
 Without -o nothing is written, and the explanation is printed.
 
-exit status: 0 done, 1 refused what OUT cannot express, 2 wrong usage or a file that cannot be read, 130 interrupted
+exit status: 0 success, 1 refused what OUT cannot express, 2 wrong usage or a file that cannot be read, 130 interrupted
 """
 
 #: Rules for joining variables, as options: the fields of `cfagg.cf.joining.Options`, repeated here so that the help
 #: needs no import; a test compares them.  Kinds: a flag; one with an option for "no"; a number; a name; names; choices.
 RULES: tuple[tuple[str, str, str], ...] = (
-    ("relaxed_identities", "flag", "identify what has no standard name by its long name, else by its name"),
+    ("relaxed_identities", "flag", "identify variables without a standard name by long name, else by name"),
     ("field_identity", "name", "identify data variables by this attribute instead of the standard name"),
     ("variable_identities", "flag", "identify everything by its name in the file"),
-    ("allow_no_identity", "flag", "also join variables that nothing identifies"),
+    ("allow_no_identity", "flag", "also join variables that have no identity"),
     ("relaxed_units", "flag", "also join variables without units"),
     ("rtol", "number", "relative tolerance for coordinates (default: a few units in the last place)"),
     ("atol", "number", "absolute tolerance for coordinates (default: 0)"),
     ("equal_all", "flag", "all attributes must be equal"),
-    ("exist_all", "flag", "both or neither must have each attribute"),
+    ("exist_all", "flag", "each attribute must be present in both or in neither"),
     ("equal", "names", "this attribute must be equal"),
-    ("exist", "names", "both or neither must have this attribute"),
+    ("exist", "names", "this attribute must be present in both or in neither"),
     ("ignore", "names", "exempt this attribute from the four options above"),
     ("respect_valid", "flag", "valid ranges must be equal"),
     ("concatenate", "no", "join the values of attributes that differ, or leave these attributes out"),
     ("overlap", "no", "whether neighbouring cells may overlap"),
-    ("contiguous", "flag", "allow no gap between neighbouring cells"),
-    ("cells", "cells", "keep sizes of cells apart: 'common' separates hourly, daily, monthly and yearly data"),
+    ("contiguous", "flag", "do not allow gaps between neighbouring cells"),
+    ("cells", "cells", "separate cells of different sizes: 'common' separates hourly, daily, monthly and yearly data"),
     ("axes", "names", "join along this axis only, by its standard name"),
     ("dimension", "names", "make this attribute the coordinate of a new axis"),
     ("field_ancillaries", "names", "make this attribute an ancillary variable"),
-    ("interleave", "flag", "coordinates of one file may lie between those of another"),
+    ("interleave", "flag", "coordinates of one file may be between those of another"),
     (
         "on_overlap", "apart error first last",
-        "where files have the same coordinates: keep them apart, fail, or take the values of one (default: apart)",
+        "if files have the same coordinates: keep them apart, fail, or use the values of one (default: apart)",
     ),
 )  # fmt: skip
 
@@ -112,30 +110,30 @@ OPTIONS = (
         option("--output", "OUT", "the aggregation file to write, or its URL"),
         option(
             "--to", "KIND",
-            "its dialect: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as OUT is named; of .nc, CF-1.13)",
+            "its dialect: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: by the suffix of OUT; CF-1.13 for .nc)",
         ),
-        flag("--append", "add FILES to those that OUT holds, which are not read again"),
-        flag("--update", "with --append: also take in what changed or went since"),
-        option("--relative-to", "DIR", "directory at which references start (default: that of OUT)"),
+        flag("--append", "add FILES to those in OUT, which are not read again"),
+        flag("--update", "with --append: also update files that changed or are gone"),
+        option("--relative-to", "DIR", "directory to which references are relative (default: that of OUT)"),
         option(
-            "--on-loss", ("error", "materialise", "drop"), "what to do about what OUT cannot say: refuse and list it, "
+            "--on-loss", ("error", "materialise", "drop"), "how to handle what OUT cannot express: refuse and list it, "
             "write such values beside OUT, or leave it out (default: error)", default="error",
         ),
         Option(
             ("--no-index",),
             {"dest": "index", "action": "store_false", "help": "write no index of byte ranges beside OUT"},
         ),
-        flag("--skip-errors", "go on without files that cannot be read"),
+        flag("--skip-errors", "continue without files that cannot be read"),
         flag("--overwrite", "replace OUT, or the page of --html"),
         allow("also read files at or below PATH that aggregation files among FILES refer to"),
         storage_option(where="FILES"),
     ),
-    group("when variables are one array", *(_rule(*rule) for rule in RULES)),
+    group("when variables form one array", *(_rule(*rule) for rule in RULES)),
     group(
         "report and how to run",
-        flag("--explain", "print what was put together and why the rest is apart (without -o, the default)"),
-        option("--why", "FILE", "tell why these two of FILES are one array or not", nargs=2),
-        option("--html", "PAGE", "write the explanation as a page that needs no other file"),
+        flag("--explain", "print how files were joined, and why others were not (without -o, the default)"),
+        option("--why", "FILE", "explain why these two of FILES form one array or not", nargs=2),
+        option("--html", "PAGE", "write the explanation as a self-contained page"),
         flag("--json", "print the explanation as strict JSON"),
         workers("processes", "one per processor for many files"),
         option("--dask", "ADDRESS", "a Dask scheduler whose workers read the headers"),

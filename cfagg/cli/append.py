@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-DESCRIPTION = "Append files to a Zarr store along one dimension, one after the other, each whole or not at all."
+DESCRIPTION = "Append files to a Zarr store along one dimension, one after the other, each completely or not at all."
 
 EPILOG = """\
 examples:
   cfagg append temperature.zarr 2026-11.nc --dim time
   cfagg append s3://bucket/temperature.zarr data/2026-*.nc --dim time
 
-Readers see each file whole or not at all. If a run is killed, the store is as it was before the
+Readers see each file completely or not at all. If a run is killed, the store is as it was before the
 file being appended, and the next run continues from there.
 """
 
 OPTIONS = (
     option("store", "STORE", "directory or URL of a Zarr store"),
-    option("data", "DATA", "files of any format that cfagg reads, in their order", nargs="*"),
+    option("data", "DATA", "files of any format that cfagg reads, in order", nargs="*"),
     FILES_FROM,
     option("--dim", "NAME", "the dimension that grows", required=True),
     option("--group", "PATH", "a group of the store (default: the root)"),
     option(
         "--on-loss", ("error", "drop"),
-        "what to do about attributes and variables that the store does not have (default: error)", default="error",
+        "how to handle attributes and variables that the store does not have (default: error)", default="error",
     ),
-    flag("--any-order", "append also where the coordinate overlaps that of the store, or is out of order"),
+    flag("--any-order", "append even if the coordinate overlaps that of the store, or is out of order"),
     allow("also read files at or below PATH that DATA refers to"),
     storage_option(where="STORE"),
     storage_option("data", "DATA"),

@@ -92,14 +92,14 @@ OPTIONS = (
         WORD_SIZE,
         option(
             "--timeout", "SECONDS",
-            "time limit of one request to a server; a dataset gets ten times as long (default: 30)", type=_seconds,
+            "time limit of one request to a server; ten times as long for a dataset (default: 30)", type=_seconds,
         ),
         option(
             "--select", "CODES", "only rules whose codes start with one of these prefixes, such as UNI,TIM",
             type=_codes, action="append",
         ),
         option(
-            "--ignore", "CODES", "no rules whose codes start with one of these prefixes, such as DOC,NAM001",
+            "--ignore", "CODES", "skip rules whose codes start with one of these prefixes, such as DOC,NAM001",
             type=_codes, action="append",
         ),
         option(
@@ -121,7 +121,7 @@ OPTIONS = (
             {"dest": "format", "action": "store_const", "const": "json", "help": "the same as --format json"},
         ),
         option("--output", "FILE", "write the report, or with --fix the dataset, to this file"),
-        flag("--overwrite", "let --output replace a file"),
+        flag("--overwrite", "let --output replace an existing file"),
         flag("--statistics", "count the findings of each rule"),
         flag("--show-skipped", "list the rules that were not run, and why"),
         flag("--strict", "exit with 1 for warnings too"),

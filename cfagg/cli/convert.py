@@ -88,7 +88,7 @@ def _lengths(text: str) -> dict[str, int]:
 OPTIONS = (
     option("source", "SOURCE", "an aggregation, a netCDF or PP file, or a Zarr store; or its URL"),
     option("target", "TARGET", "directory or URL of a Zarr store, or the name of a file to write", nargs="?"),
-    option("--output", "TARGET", "another way to give TARGET"),
+    option("--output", "TARGET", "alternative way to give TARGET"),
     group(
         "what to write",
         option(
@@ -97,10 +97,10 @@ OPTIONS = (
         ),
         option(
             "--to", "KIND", "zarr, netcdf, icechunk, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, "
-            "CFA-0.4, NCA-0.1 (default: as TARGET is named: .zarr, .nc, .icechunk, .nca)",
+            "CFA-0.4, NCA-0.1 (default: by the suffix of TARGET: .zarr, .nc, .icechunk, .nca)",
         ),
         option(
-            "--relative-to", "DIR", "directory at which references start (default: that of TARGET; / is absolute)"
+            "--relative-to", "DIR", "directory to which references are relative (default: TARGET's; / is absolute)"
         ),
         option("--zarr-format", (3, 2), "version of Zarr (default: 3)", type=int, default=3),
         option(
@@ -109,12 +109,12 @@ OPTIONS = (
             type=_chunks, default="auto",
         ),
         option(
-            "--shards", "SHARDS", "objects that hold several chunks, by their lengths, such as time=360; -1 is a whole "
+            "--shards", "SHARDS", "lengths of objects that contain several chunks, such as time=360; -1 is a whole "
             "dimension (Zarr v3)", type=_lengths,
         ),
         option(
             "--region", "REGION",
-            "write into this part of a store that is there, such as time=31:59 (positions, on whole chunks)",
+            "write into this part of an existing store, such as time=31:59 (positions, on whole chunks)",
             type=_region,
         ),
         option(
@@ -123,17 +123,17 @@ OPTIONS = (
         ),
         option(
             "--codec", ("auto", "zstd", "blosc", "gzip", "none"),
-            "compression (default: zstd; in netCDF that of the source)", default="auto",
+            "compression (default: zstd; for netCDF that of the source)", default="auto",
         ),
         option("--level", "N", "compression level", type=int),
         option(
-            "--missing", ("error", "fill"), "what to do if the file of a partition is missing (default: error)",
+            "--missing", ("error", "fill"), "how to handle partitions whose file is missing (default: error)",
             default="error",
         ),
         WORD_SIZE,
         SUBSTITUTE,
         option(
-            "--on-loss", ("error", "materialise", "drop"), "what to do about what TARGET cannot say, and aggregations "
+            "--on-loss", ("error", "materialise", "drop"), "how to handle what TARGET cannot express, and aggregations "
             "that cannot be read: refuse and list it, write the values of such partitions beside TARGET, or leave it "
             "out (default: error)", default="error",
         ),
@@ -143,15 +143,15 @@ OPTIONS = (
     ),
     group(
         "how to run",
-        flag("--dry-run", "say how much would be read, written and held in memory, and write nothing"),
+        flag("--dry-run", "print how much would be read, written and held in memory, without writing anything"),
         flag("--overwrite", "replace TARGET, or an unfinished conversion to it"),
         flag("--resume", "finish a killed run with the same options"),
         flag("--verify", "read everything back and compare checksums"),
-        workers(default="two more than there are processors"),
-        option("--dask", "ADDRESS", "a Dask scheduler whose workers do the work", dest="client"),
+        workers(default="two more than the number of processors"),
+        option("--dask", "ADDRESS", "address of a Dask scheduler whose workers do the work", dest="client"),
         option(
             "--memory", "SIZE",
-            "memory for data in flight, such as 512MiB, in addition to the libraries' (default: 128MiB)",
+            "memory for data being converted, such as 512MiB, in addition to that of the libraries (default: 128MiB)",
         ),
         flag("--quiet", "no progress bar, notes or summary"),
         JSON_REPORT,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-DESCRIPTION = "Explain rules of cfagg check: what is checked, why, and examples that fail and pass."
+DESCRIPTION = "Explain rules of cfagg check: what they check, why, and failing and passing examples."
 
 EPILOG = """\
 examples:
@@ -32,7 +32,7 @@ _WIDTH = 100
 
 
 OPTIONS = (
-    option("codes", "CODE", "code of a rule, or the beginning of codes", nargs="*"),
+    option("codes", "CODE", "code of a rule, or the beginning of several codes", nargs="*"),
     flag("--list", "print only one line per rule"),
     JSON,
 )

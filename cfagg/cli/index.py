@@ -11,8 +11,8 @@ from cfagg.cli.options import FILES_FROM, JSON_REPORT, Arguments, allow, either,
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
 DESCRIPTION = (
-    "Make or refresh the byte-offset index of an aggregation file, by which fragments are read without a look into "
-    "each, or write references for other libraries."
+    "Create or refresh the byte-offset index of an aggregation file, with which fragments are read without opening "
+    "each first, or write references for other libraries."
 )
 
 EPILOG = """\
@@ -28,18 +28,18 @@ aggregation file is read. Files may be patterns, directories or URLs.
 OPTIONS = (
     option("files", "FILE", "an aggregation file, or any files", nargs="*"),
     FILES_FROM,
-    option("--output", "OUT", "what is written (default: FILE.cfagg-index)"),
+    option("--output", "OUT", "the file to write (default: FILE.cfagg-index)"),
     option("--to", ("kerchunk", "icechunk"), "write references for other libraries instead"),
     option(
-        "--on-loss", ("error", "materialise", "drop"), "what to do about what references cannot say (default: error)",
+        "--on-loss", ("error", "materialise", "drop"), "how to handle what references cannot express (default: error)",
         default="error",
     ),
-    flag("--overwrite", "replace references, or a file that is no index"),
+    flag("--overwrite", "replace references, or a file that is not an index"),
     allow("also read fragments at or below PATH"),
     storage_option(where="FILE"),
     either(
         workers("processes", "one per processor for many files"),
-        option("--dask", "ADDRESS", "a Dask scheduler whose workers look into the files"),
+        option("--dask", "ADDRESS", "address of a Dask scheduler whose workers open the files"),
     ),
     flag("--quiet", "no notes or summary"),
     JSON_REPORT,

@@ -30,9 +30,9 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation, a file or a store in another format or dialect"),
-    "aggregate": ("cfagg.cli.aggregate", "join many files as one dataset"),
-    "index": ("cfagg.cli.index", "record where values are, so that thousands of fragments are read quickly"),
-    "append": ("cfagg.cli.append", "append files to a Zarr store, each whole or not at all"),
+    "aggregate": ("cfagg.cli.aggregate", "join many files into one dataset"),
+    "index": ("cfagg.cli.index", "record where values are stored, so that thousands of fragments can be read quickly"),
+    "append": ("cfagg.cli.append", "append files to a Zarr store, each completely or not at all"),
     "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),
@@ -67,7 +67,7 @@ examples:
   cfagg mean temperature.zarr tas --over time --select time=1990/1999
   cfagg obs create recipe.yaml synop.zarr
 
-exit status: 0 done, 1 errors found or a refused loss, 2 wrong usage or failure, 130 interrupted
+exit status: 0 success, 1 errors found or a refused loss, 2 wrong usage or failure, 130 interrupted
 """
 
 

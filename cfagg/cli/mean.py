@@ -31,7 +31,7 @@ examples:
   cfagg mean temperature.zarr tas --over time --select time=1990/ --explain
 
 {selecting.GRAMMAR}
-Dimensions go by their own names, or by time, lat, lon and the like where it is clear which is meant.
+Dimensions are given by their own names, or by time, lat, lon and the like if these are unambiguous.
 The array must have been accumulated with: cfagg accumulate STORE VARIABLE
 """
 
@@ -48,27 +48,27 @@ OPTIONS = (
             "--over", "DIMS", "dimensions to average over, such as time or lat,lon (default: all; with --group, time)",
             type=selecting.names,
         ),
-        repeated("--select", "DIM=VALUE", "select a range first, see below", type=selecting.selection, default=[]),
+        repeated("--select", "DIM=VALUE", "select a range first; see below", type=selecting.selection, default=[]),
         option("--group", _GROUPS, "compute one value per month, season, year, ..."),
         option("--statistic", _STATISTICS, "statistic to compute (default: mean)", default="mean"),
         option("--ddof", "N", "divisor of std and var: the count minus N (default: 0)", type=int, default=0),
         option(
-            "--weights", "NAME", "'area' or a variable of the store, if another program kept sums without their weights"
+            "--weights", "NAME", "'area' or a variable of the store, if another program stored sums without weights"
         ),
     ),
     group(
         "what to do with the result",
         JSON,
-        option("--plot", "PICTURE", "draw a map, series, profile or section (.png, .svg or .pdf)"),
+        option("--plot", "PICTURE", "plot a map, series, profile or section (.png, .svg or .pdf)"),
         option("--output", "FILE", "write the result as a netCDF file (.nc)"),
-        flag("--overwrite", "let --output and --plot replace a file"),
+        flag("--overwrite", "let --output and --plot replace existing files"),
         flag("--explain", "print what would be read, without reading it"),
         flag("--adopt", "accept a copy of the accumulated data for this run, if its contents are the same"),
         option(
             "--trust-for", "SECONDS",
-            "trust one check for changes for so long (default: 0, check for every answer)", type=float, default=0.0,
+            "how long to trust a check for changes (default: 0, check every time)", type=float, default=0.0,
         ),
-        allow("also read what links in the store lead to in or below PATH"),
+        allow("also follow links in the store to files in or below PATH"),
         storage_option(),
         rows("values printed"),
     ),

@@ -12,7 +12,7 @@ __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
 DESCRIPTION = (
     "Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
-    "and statistics. Rows that are wrong are listed."
+    "and statistics. Rows with errors are listed."
 )
 
 EPILOG = """\

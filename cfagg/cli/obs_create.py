@@ -20,7 +20,7 @@ examples:
   cfagg obs create recipe.yaml synop.zarr --resume
   cfagg obs create recipe.yaml synop.zarr --append
 
-RECIPE is a YAML file with dates, input, output, build and statistics, as in anemoi-datasets. The store appears when
+RECIPE is a YAML file with dates, input, output, build and statistics, as in anemoi-datasets. The store appears once
 it is complete. To finish a run that was killed, repeat the command with --resume. --append reads only the dates that
 the store does not cover yet.
 """
@@ -29,9 +29,9 @@ OPTIONS = (
     option("recipe", "RECIPE", "a YAML file"),
     option("store", "STORE", "directory or URL of the new store, such as synop.zarr"),
     group(
-        "if there is a store already",
+        "if the store already exists",
         either(
-            flag("--append", "add the dates of RECIPE that it does not cover yet"),
+            flag("--append", "add the dates in RECIPE that it does not cover yet"),
             flag("--overwrite", "replace it, or an unfinished build"),
         ),
     ),
@@ -41,7 +41,7 @@ OPTIONS = (
         flag("--dry-run", "check the recipe and print what would be read; write nothing"),
         workers(default="as in the recipe, or one per processor"),
         option("--memory", "SIZE", "memory for rows, such as 2GiB (default: 512MiB)", default="512MiB"),
-        option("--dask", "ADDRESS", "a Dask scheduler whose workers read and sort"),
+        option("--dask", "ADDRESS", "address of a Dask scheduler whose workers read and sort"),
         storage_option("target", "STORE"),
         JSON,
         flag("--quiet", "no progress bar or summary"),

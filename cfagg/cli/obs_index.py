@@ -7,7 +7,7 @@ from cfagg.cli.options import JSON, STORE, Arguments, flag, option
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-DESCRIPTION = "Write index pages into a store of observations, which find any window quickly."
+DESCRIPTION = "Add an index to a store of observations that finds any window quickly."
 
 EPILOG = """\
 examples:

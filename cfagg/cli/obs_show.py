@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-DESCRIPTION = "Print the contents of a store of observations; only metadata, statistics and the index are read."
+DESCRIPTION = "Print the contents of a store of observations, reading only metadata, statistics and the index."
 
 EPILOG = """\
 examples:
@@ -20,16 +20,16 @@ examples:
   cfagg obs show synop.zarr --json
   cfagg obs show synop.zarr --plot coverage.png
 
-The map of --plot counts rows; of a store with more than four million rows, it counts that many rows in 256 places.
+The map of --plot counts rows; for a store with more than four million rows, it counts that many rows in 256 places.
 """
 
 OPTIONS = (
     *STORE,
     JSON,
-    option("--plot", "PICTURE", "draw coverage in time and on a map (.png, .svg or .pdf)"),
+    option("--plot", "PICTURE", "plot coverage in time and on a map (.png, .svg or .pdf)"),
     rows("variables listed"),
     option("--output", "FILE", "write the text or JSON to this file instead of stdout"),
-    flag("--overwrite", "let --output and --plot replace a file"),
+    flag("--overwrite", "let --output and --plot replace existing files"),
 )
 
 

@@ -18,7 +18,7 @@ __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
 _ENDINGS = (".csv", ".parquet", ".nc")
 
-DESCRIPTION = "Print or export the observations in one time window, as a training program gets them."
+DESCRIPTION = "Print or export the observations in one time window, as a training program would receive them."
 
 EPILOG = """\
 examples:
@@ -62,10 +62,10 @@ OPTIONS = (
         option("--index", "KIND", "index to use: pages, bisect or btree"),
     ),
     group(
-        "what to do with it",
+        "what to do with the result",
         JSON,
         option("--output", "FILE", "write the rows to this file (.csv, .parquet or .nc)"),
-        flag("--overwrite", "let --output replace a file"),
+        flag("--overwrite", "let --output replace an existing file"),
         rows("number of rows printed"),
     ),
 )

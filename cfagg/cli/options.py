@@ -159,16 +159,16 @@ def _pair(text: str) -> tuple[str, Any]:
     return name, value
 
 
-FILES_FROM = repeated("--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+FILES_FROM = repeated("--files-from", "LIST", "also read names, one per line, from a file; - is standard input")
 JSON = flag("--json", "print strict JSON for machines")
 JSON_REPORT = flag("--json", "print the report as strict JSON")
 SUBSTITUTE = repeated(
-    "--substitute", "BASE=TEXT", "put this text in place of ${BASE} in names of files, whatever the file says",
+    "--substitute", "BASE=TEXT", "replace ${BASE} by this text in names of files, overriding the file's own value",
     dest="substitutions", default=[], type=_substitution,
 )  # fmt: skip
 WORD_SIZE = option(
     "--word-size", (1, 4, 8),
-    "bytes by which addresses in PP files count (default: the structure of each file decides)", type=int,
+    "word size of PP files in bytes, the unit of addresses (default: detected from each file)", type=int,
 )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def storage_option(of: str = "storage", where: str = "", former: tuple[str, ...]
     what = f"option for {where}, if it is a URL" if where else "option for a URL"
     line = (
         f"{what}, such as region=eu-west-1 or skip_signature=true; may be repeated (keys are better left to the "
-        "environment: other users of a machine see command lines)"
+        "environment: other users of a machine can see command lines)"
     )
     how = {"metavar": "KEY=VALUE", "dest": f"{of}_options", "action": "append", "default": [], "type": _pair}
     return Option((f"--{of}-option", *former), {**how, "help": line})
@@ -202,7 +202,7 @@ def storage_option(of: str = "storage", where: str = "", former: tuple[str, ...]
 STORE = (
     option("store", "STORE", "directory or URL of a store of observations"),
     storage_option(former=("--option",)),
-    allow("also read what links lead to in PREFIX, or follow redirects of a server to it", "PREFIX"),
+    allow("also follow links and server redirects to places in PREFIX", "PREFIX"),
 )
 
 

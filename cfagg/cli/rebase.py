@@ -14,14 +14,14 @@ examples:
   cfagg rebase temperature.nca --from /archive/cmip5 --to /data/cmip5
   cfagg rebase temperature.nc --from /data --to s3://bucket/data -o remote.nc
 
-No data are touched. Without -o the file itself is replaced, whole or not at all. FILE and OUT may be URLs.
+No data are touched. Without -o the file itself is replaced atomically. FILE and OUT may be URLs.
 """
 
 OPTIONS = (
     option("file", "FILE", "an aggregation file: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13"),
-    option("--from", "A", "directory or URL that they begin with", dest="old", required=True),
-    option("--to", "B", "what they are to begin with", dest="new", required=True),
-    option("--output", "OUT", "write another file and leave FILE as it is"),
+    option("--from", "A", "directory or URL with which the references begin", dest="old", required=True),
+    option("--to", "B", "directory or URL with which to replace it", dest="new", required=True),
+    option("--output", "OUT", "write another file and leave FILE unchanged"),
     flag("--overwrite", "replace OUT"),
     storage_option(where="FILE"),
     storage_option("target", "OUT"),

@@ -19,9 +19,9 @@ __all__ = ["GRAMMAR", "Choice", "dimension", "dimension_by_name", "names", "posi
 GRAMMAR = """\
 selections (--select, once per dimension):
   time=1990             all of a year, month (1990-06) or day; or one label: lat=52.5
-  time=1990/1999        from the first to the last, both included; either end may be left out
+  time=1990/1999        from the first to the last, both included; either end may be omitted
   lat=30:60             the same with a colon; longitudes may cross the edge of the map: lon=-10:20
-  time=[10:500]         positions, counted from 0, the last one not included; [-1], [::2] and [1,5,9] too
+  time=[10:500]         positions, counted from 0, excluding the last one; also [-1], [::2] and [1,5,9]
 """
 
 #: Names that a user may use for dimensions: common ones, and those that are unambiguous when requested.

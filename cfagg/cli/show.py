@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-DESCRIPTION = "Print dimensions, variables, and each aggregation's partition matrix, layouts and references."
+DESCRIPTION = "Print dimensions, variables, and the partition matrix, layouts and references of each aggregation."
 
 EPILOG = """\
 examples:
@@ -24,7 +24,7 @@ examples:
   cfagg show temperature.zarr --attributes
   cfagg show temperature.nca --variable tas --plot partitions.png
 
-Only FILE itself is opened. --references prints a line for each file that FILE refers to. Separated by tabs, it has
+Only FILE itself is opened. --references prints a line for each file that FILE refers to, with tabs separating
 the verdict of the access policy, the number of partitions in the file, and the name as written.
 The JSON form is described in the documentation under "Showing".
 """
@@ -35,13 +35,13 @@ OPTIONS = (
     flag("--attributes", "show all attributes too"),
     flag("--references", "list all files referred to, without opening them"),
     JSON,
-    option("--plot", "PICTURE", "draw the partition matrix to this file (.png, .svg or .pdf)"),
-    rows("number of lines shown of a long list", 12),
+    option("--plot", "PICTURE", "plot the partition matrix to this file (.png, .svg or .pdf)"),
+    rows("number of lines shown of each long list", 12),
     allow("judge references as if files at or below PATH could be read"),
     storage_option(),
     SUBSTITUTE,
     option("--output", "FILE", "write the text or JSON to this file instead of stdout"),
-    flag("--overwrite", "let --output and --plot replace a file"),
+    flag("--overwrite", "let --output and --plot replace existing files"),
 )
 
 
