@@ -54,7 +54,7 @@ class _Moved:
         return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has all that a loader needs
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to Python."""
+        """Let Python create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         import warnings

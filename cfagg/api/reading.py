@@ -279,7 +279,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     if isinstance(path, Url):
         return _remote_engine(path)
     if not os.path.isdir(path):  # noqa: PTH112
-        # The pool keeps it under this name for the engine, which reads the very file that was judged.
+        # The pool keeps it under this name for the engine, which reads the very file that was checked.
         return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
     if is_referring(path) or is_repository(path):
         return "cfagg"
@@ -300,7 +300,7 @@ def _remote_engine(url: Url) -> str:
     if handle is None:
         # A name that shows the format saves a request to other servers.
         return "cfagg" if not url.rstrip("/").lower().endswith(".zarr") and is_repository(url) else "zarr"
-    # HDF5 behind a user block requires separate requests to find.
+    # Finding HDF5 behind a user block takes separate requests.
     if format_of_head(handle.some(HEAD, 0)) == ZIP and format_of(handle) == ZIP:
         raise UnsupportedError(f"{url} is a Zip file, which cannot be read from another machine; copy it to this one")
     return "cfagg"

@@ -1,4 +1,4 @@
-"""``cfagg accumulate``: store the sums that give means over any range at once."""
+"""``cfagg accumulate``: store sums from which means over any range are computed quickly."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _without_value(word: str) -> str:
-    """Return an unknown argument without what may be a secret value, as after a misspelt ``--storage-option``."""
+    """Return an unknown argument without its value, which may be a secret after a misspelt ``--storage-option``."""
     name, equals, value = word.partition("=")
     return f"{name}=…" if equals and value else word
 

@@ -200,7 +200,7 @@ def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel
 
 
 def _give(args: Arguments, result: DataArray, asked: Query) -> int:
-    """Print, draw and write a result."""
+    """Print, plot and write a result."""
     from cfagg.display import statistic
 
     if args.output is not None:

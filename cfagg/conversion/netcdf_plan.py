@@ -136,7 +136,7 @@ class _Planner:
             if name not in used and (self.request.options.variables is not None or name_flaw(name)):
                 continue
             if name_flaw(name):
-                continue  # losses are reported for its variables
+                continue  # it is handled with its variables
             made.dimensions[name] = size
             if name in group.unlimited or not size:
                 made.unlimited.add(name)

@@ -87,7 +87,7 @@ def _filters(values: Values, dtype: np.dtype[Any], request: Request, notes: list
         return {}
     if dtype.kind == "O":
         reader = values.reader
-        # Contiguous values are not compressed; for text, it is unknown which variables are contiguous.
+        # Contiguous values are not compressed; for chunked text, it is unknown whether the source compresses it.
         own = isinstance(reader, SlabReader) or (isinstance(reader, NetcdfReader) and reader.chunks is not None)
         if "codec" in given or options.level is not None or own:
             notes.append(f"variable {values.path!r} is text of any length, which netCDF-4 does not compress")

@@ -17,7 +17,7 @@ from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 
 __all__ = ["Files"]
 
-#: Size in bytes from which a chunk is flushed to disk immediately; smaller ones are better flushed many at a time.
+#: Size in bytes from which flushing a chunk is started at once; smaller ones are better flushed many at a time.
 _LARGE = 1 << 18
 
 

@@ -31,7 +31,7 @@ class Request:
     given: tuple[str, ...]
     allow: tuple[str, ...]
     workers: int
-    memory: int  # bytes of values in flight
+    memory: int  # bytes of values in memory
     overwrite: bool = False
     resume: bool = False
     verify: bool = False

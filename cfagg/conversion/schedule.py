@@ -176,7 +176,7 @@ def _reads(array: Array, slabs: Slabs) -> float:
 
 
 def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
-    """Return the intermediate array of what an array reads, with chunks of a given shape."""
+    """Return the intermediate array for the source of an array, with chunks of a given shape."""
     grid = Grid.regular(array.shape, shape)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
@@ -235,7 +235,7 @@ def _way(array: Array, memory: int, workers: int) -> list[tuple[int, ...]]:
 
 
 def _between(shape: Sequence[int], source: Sequence[int], target: Sequence[int], room: int) -> tuple[int, ...]:
-    """Return a chunk shape between both: in each dimension the smaller of what the two sides hold at a time."""
+    """Return a chunk shape between both: in each dimension the smaller of the lengths that the two sides hold."""
     read, write = _grown(source, target, shape, room), _grown(target, source, shape, room)
     return tuple(min(r, w, n) for r, w, n in zip(read, write, shape, strict=True))
 

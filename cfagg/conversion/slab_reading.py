@@ -39,7 +39,7 @@ class Scratch(threading.local):
 
 
 def _aligned(count: int) -> npt.NDArray[np.uint8]:
-    """Return memory aligned as devices need it; NumPy requests huge pages, unlike a memory map of our own."""
+    """Return memory aligned as devices need it; NumPy also requests huge pages, unlike a plain memory map."""
     whole = np.empty(count + ALIGNMENT, np.uint8)
     start = -whole.ctypes.data % ALIGNMENT
     return whole[start : start + count]

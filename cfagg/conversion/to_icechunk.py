@@ -209,8 +209,8 @@ def _described(documents: Mapping[str, bytes]) -> dict[str, bytes]:
 class SessionPut:
     """Writes objects into a session, from any thread; they are invisible until the session is committed.
 
-    Cluster workers write into forks of it, one per task, which are returned with what was written and merged: a task
-    that is run twice has no effect twice.
+    Cluster workers write into forks of it, one per task, which are returned with what was written and merged:
+    running a task twice has no further effect.
     """
 
     def __init__(self, session: Any) -> None:

@@ -100,7 +100,7 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
     if to not in _BY_FRAGMENT:
         aggregation = _said_of_all(aggregation, to)
     found = list(_real(aggregated, dialects.lacks(aggregation, to)))
-    if aggregated.computed:  # there are no fragments yet of which anything could be lost
+    if aggregated.computed:  # there are no fragments yet, so nothing can be lost
         found = [lack for lack in found if lack.rows is None]
     own = np.empty(0, np.int64) if aggregated.read is None else _without_address(aggregation)
     if own.size:

@@ -121,7 +121,7 @@ def rebase(
         example = f"; one is {seen!r}" if seen is not None else ", since all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     with _written(target, handle, create=output is not None and not overwrite) as aside:
-        # Edit the very file whose references were judged, even if its name refers to another by now.
+        # Edit the very file whose references were checked, even if its name refers to another by now.
         with aside.open("wb") as copy:
             for offset in range(0, handle.key.size, _BLOCK):
                 copy.write(handle.exactly(min(_BLOCK, handle.key.size - offset), offset))

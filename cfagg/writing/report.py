@@ -12,7 +12,7 @@ __all__ = ["Report"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report(WrittenReport):
-    """What was written.
+    """The result of writing an aggregation file.
 
     Parameters
     ----------

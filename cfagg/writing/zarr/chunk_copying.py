@@ -34,7 +34,7 @@ __all__ = ["CopyJob", "Leaf"]
 #: Number of chunks that one task copies.
 _AT_ONCE = 32
 
-#: Number of chunks from which stored chunks may be listed, and the fraction (one in so many) that may be stored then.
+#: Number of chunks from which the stored ones may be listed, and how many times fewer these must then be.
 _MANY, _SPARSE = 256, 8
 
 Int64 = npt.NDArray[np.int64]

@@ -79,7 +79,7 @@ class _Names:
 
 
 def _pickled(data: bytes) -> Iterator[str]:
-    """Yield the texts in what may be pickled data, without unpickling it."""
+    """Yield the texts in bytes that may be pickled data, without unpickling them."""
     with contextlib.suppress(ValueError):
         yield from (arg for _, arg, _ in pickletools.genops(data) if isinstance(arg, str))
 

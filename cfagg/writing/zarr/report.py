@@ -12,7 +12,7 @@ __all__ = ["StoreReport"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StoreReport(WrittenReport):
-    """What was written.
+    """The result of writing a Zarr store.
 
     Parameters
     ----------
