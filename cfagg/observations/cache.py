@@ -158,8 +158,7 @@ def set_cache_size(nbytes: int) -> None:
     Parameters
     ----------
     nbytes : int
-        Bytes; 0 keeps nothing.  The default is 256 MiB.  Forked workers start with it, spawned ones with the
-        default.
+        Bytes; 0 keeps nothing.  The default is 256 MiB.  Forked workers start with it, spawned ones with the default.
 
     Raises
     ------
