@@ -13,12 +13,12 @@ __all__ = ["FORMAT", "Pp"]
 
 
 class Pp:
-    """Fields one behind the other, which become as few variables as they allow."""
+    """Consecutive fields, which are combined into as few variables as possible."""
 
     name = "PP"
 
     def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
-        """Tell whether a file begins with the header of a field in a record, or with that of a fields file."""
+        """Return whether a file begins with the header of a field in a record, or with that of a fields file."""
         from cfagg.formats.pp.fields_files import lookup_form
         from cfagg.formats.pp.records import form_of
 
@@ -32,7 +32,7 @@ class Pp:
         return dataset_of(handle, scan_fields(handle))
 
     def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable:  # noqa: ARG002
-        """Return the variable of a name, with the table of its fields."""
+        """Return a variable by name, with the table of its fields."""
         from cfagg.formats.pp.locating import stored_variable
 
         return stored_variable(handle, address, group, context)

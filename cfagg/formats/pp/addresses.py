@@ -1,4 +1,4 @@
-"""One field of a file by its address, whose unit the conventions leave open."""
+"""One field of a file by its address, whose unit the conventions do not define."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = ["UNITS", "FieldAt", "addresses_of", "find_field", "scan_fields"]
 
-#: Bytes that an address may count by.
+#: Possible units of an address, in bytes.
 UNITS = (1, 4, 8)
 
-#: What an address may be of: its name, and how many bytes before it the record of the header begins.
+#: What an address may refer to: its name, and how many bytes before it the record of the header begins.
 _PLACES: tuple[tuple[str, Callable[[Form], int]], ...] = (
     ("the record of its header", lambda form: 0),  # noqa: ARG005
     ("its data", lambda form: form.header_size + 3 * form.marker_size),
@@ -28,16 +28,16 @@ _PLACES: tuple[tuple[str, Callable[[Form], int]], ...] = (
 )
 
 
-#: The tables of fields files that are open: each of their fields is found in it.
+#: The tables of open fields files, in which their fields are found.
 _tables: WeakKeyDictionary[Handle, Fields] = WeakKeyDictionary()
 
 
 class FieldAt(NamedTuple):
     """A field found by an address."""
 
-    #: That field alone.
+    #: Only that field.
     fields: Fields
-    #: How the address was understood, for messages and users.
+    #: How the address was interpreted, for messages and users.
     rule: str
 
 
@@ -49,9 +49,9 @@ def scan_fields(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
 
 
 def addresses_of(fields: Fields, data: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Return the bytes at which the records of the headers of some fields begin, by those at which their data do.
+    """Return the byte offsets of the header records of fields, given those of their data.
 
-    In fields files they are those of the headers in the table.  `None` where fields share their data.
+    In fields files they are those of the headers in the table.  `None` if fields share their data.
     """
     order = np.argsort(fields.data_offset, kind="stable")
     known = fields.data_offset[order]
@@ -65,15 +65,15 @@ def addresses_of(fields: Fields, data: npt.NDArray[np.int64]) -> npt.NDArray[np.
 def find_field(
     handle: Handle, address: int, context: Context = CONTEXT_SOURCE, word_size: int | None = None
 ) -> FieldAt:
-    """Return the field at an address: the first of these that the structure of the file proves.
+    """Return the field at an address, in the first interpretation that the structure of the file confirms.
 
-    The record of a header begins at this byte, or data do, or a header; the same with `address` counting words of 4
-    bytes, then of 8; in fields files, counting their own words.  `word_size` (1, 4 or 8) leaves only one of these.
+    The record of a header begins at this byte, or data, or a header; then the same with `address` in words of 4 bytes,
+    then of 8; in fields files, in their own words.  `word_size` (1, 4 or 8) selects one of these units.
     """
     if word_size is not None and word_size not in UNITS:
         raise OptionError(f"word_size={word_size!r}: expected 1, 4 or 8, the bytes by which addresses count")
     known = _table(handle, context)
-    # The words of a fields file are known, and its addresses on disk count by them.
+    # The word size of a fields file is known, and is the unit of its addresses on disk.
     units = (word_size,) if word_size is not None else UNITS if known is None else (1, known.word_size)
     for unit in units:
         at = address * unit
@@ -101,7 +101,7 @@ def find_field(
 
 
 def _table(handle: Handle, context: Context) -> Fields | None:
-    """Return the fields of a fields file; `None` where it is none."""
+    """Return the fields of a fields file, or `None` for any other file."""
     found = _tables.get(handle)
     if found is None and lookup_form(handle.some(FIXED_WORDS * 8, 0, context)) is not None:
         found = _tables[handle] = scan_lookup(handle, context)

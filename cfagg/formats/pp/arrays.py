@@ -34,13 +34,13 @@ __all__ = ["Array", "Arrays"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Values of horizontal coordinates that are made, besides one for each byte of the file.
+#: Limit on the values of horizontal coordinates, in addition to one for each byte of the file.
 _MOST_COORDINATES = 2**24
 
 #: The code of a vector of extra data.
 _TITLE = 10
 
-#: Words of the header that make two fields of an array differ in type, missing value or scale.
+#: Words of the header that determine the type, missing value and scale of a field.
 _STORAGE = ("LBPACK", "LBUSER1", "BMKS", "BDATUM", "BMDI")
 
 
@@ -49,13 +49,13 @@ class Array:
     """The values of the fields of a box."""
 
     owner: Arrays
-    #: Numbers of fields, with the dimensions of the array but the last two.
+    #: Indices of fields, with the dimensions of the array except the last two.
     index: Int64
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    #: The missing value, `None` where there is none.
+    #: The missing value, or `None` if there is none.
     fill: Any
-    #: Whether all are stored as they are: one type, not packed, not scaled, with the same missing value.
+    #: Whether all are stored plainly: one type, not packed, not scaled, with the same missing value.
     is_plain: bool
 
     @property
@@ -64,13 +64,13 @@ class Array:
         return self.shape[self.index.ndim :]
 
     def table(self) -> ChunkTable:
-        """Return where the chunks of the array stand: each is one field."""
+        """Return the table of the chunks of the array, each of which is one field."""
         fields, index = self.owner.fields.take(self.index.ravel()), self.index.ravel()
         size, count = sizes_of(fields), math.prod(self.grid) * self.dtype.itemsize
         grid = Grid.regular(self.shape, (1,) * self.index.ndim + self.grid)
         encoding = Encoding(self.dtype, decode=self.decoded)
         if self.is_plain and (size >= count).all():
-            # As they stand; of large ones only what is wanted is read.
+            # Stored plainly; only the selected part of large ones is read.
             encoding, size = Encoding(self.dtype.newbyteorder(fields.form.byteorder)), np.full_like(size, count)
         return ChunkTable(grid, encoding, np.arange(index.size), fields.data_offset, size)
 
@@ -86,9 +86,9 @@ class Arrays:
 
     def __init__(self, handle: Handle, fields: Fields) -> None:
         self.handle, self.fields = handle, fields
-        #: Values of all horizontal coordinates so far.
+        #: Number of values of all horizontal coordinates so far.
         self._values = 0
-        #: Land-sea masks that were read, by their fields.
+        #: Cached land-sea masks, by their fields.
         self._land: dict[int, npt.NDArray[np.bool_]] = {}
 
     def extra(self) -> tuple[Int64, list[dict[int, Any]]]:
@@ -101,7 +101,7 @@ class Arrays:
                 found = read_extra(self.handle, self.fields, i)
             except UnsupportedError:
                 continue
-            # A title of the field is no coordinate.
+            # A title of the field is not a coordinate.
             found.pop(_TITLE, None)
             key = tuple((code, tuple(v) if isinstance(v, list) else v.tobytes()) for code, v in found.items())
             if key not in known:
@@ -131,7 +131,7 @@ class Arrays:
         return Array(self, index, (*index.shape, *shape), dtype, fill, plain and same and not scaled)
 
     def decoded(self, raw: bytes, i: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return the values of field `i` from their bytes, as its variable has them."""
+        """Return the values of field `i` from their bytes, in the form of its variable."""
         path = self.handle.key.path
         stored = decode_stored(raw, path, self.fields, i, CONTEXT_SOURCE, self.land(i))
         if stored.shape != shape:
@@ -154,7 +154,7 @@ class Arrays:
         return masks_of(self.fields)
 
     def land(self, i: int) -> npt.NDArray[np.bool_] | None:
-        """Return where the land-sea mask of field `i` is land; `None` where it needs none, or there is none."""
+        """Return the land-sea mask of field `i` (true is land), or `None` if it needs none or there is none."""
         if self.fields["LBPACK"][i] // 10 % 10 != 2:
             return None
         number = mask_for(self.fields, i, self._masks)
@@ -163,7 +163,7 @@ class Arrays:
         return None if number is None else self._land[number]
 
     def _representatives(self, index: Int64) -> Iterator[int]:
-        """Yield one field for each way in which those of an array are stored."""
+        """Yield one field for each form of storage among those of an array."""
         if index.size == 1:
             yield int(index[0])
             return
@@ -177,7 +177,7 @@ class Arrays:
         try:
             storage = storage_of(self.fields, i, where)
         except UnsupportedError:
-            # Other variables can be read; whoever reads this one is told why it cannot be.
+            # Other variables can be read; reading this one raises the reason.
             shape = tuple(max(int(self.fields[word][i]), 0) for word in ("LBROW", "LBNPT"))
             dtype = np.dtype(f"f{self.fields.word_size}")
             return Storage(dtype, shape, -1, 0, None, 0, 0), dtype, False
@@ -186,9 +186,9 @@ class Arrays:
 
 
 def _fill_of(fills: list[Any], dtype: np.dtype[Any], *, scaled: bool) -> tuple[Any, bool]:
-    """Return the missing value of fields in one type, and whether it is that of each of them.
+    """Return the missing value of fields in one type, and whether it is that of each field.
 
-    Where they differ, or values are scaled, that of one field may be a value of another one: it is none of theirs then.
+    If they differ, or values are scaled, that of one field may be a valid value of another, so a new one is used.
     """
     first = next((f for f in fills if f is not None), None)
     if first is None:

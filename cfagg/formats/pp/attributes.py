@@ -1,4 +1,4 @@
-"""What fields represent and how they were processed: names, units, cell methods and the model that made them."""
+"""Meaning and processing of fields: names, units, cell methods and the model that produced them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _UNIFIED_MODEL = 1111
 
 
 def of_field(fields: Fields, i: int) -> Phenomenon:
-    """Return what field `i` is of."""
+    """Return the phenomenon of field `i`."""
     version = int(fields["LBSRCE"][i]) // 10_000 if _is_unified_model(fields, i) else 0
     code = (int(fields[word][i]) for word in ("LBUSER7", "LBUSER4", "LBFC"))
     return phenomenon(*code, version, rotated=is_rotated(fields, i))
 
 
 def name_of(fields: Fields, i: int, found: Phenomenon) -> str:
-    """Return what a variable is called: its standard name, else its code."""
+    """Return the name of a variable: its standard name, else its code."""
     if found.standard_name:
         return found.standard_name.split()[0]
     code = stash_name(int(fields["LBUSER7"][i]), int(fields["LBUSER4"][i]))
@@ -56,13 +56,13 @@ def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
         out["um_version"] = f"{version // 100}.{version % 100}" if version else None
     process = int(fields["LBPROC"][i])
     if process & ~_KNOWN or process & _TIMES not in (0, *_TIME):
-        # What no cell method says: other bits, and a mean of extremes, of which the header does not tell the order.
+        # Not expressible as cell methods: other bits, and a mean of extremes, whose order is not in the header.
         out["um_lbproc"] = _number(process)
     return {name: value for name, value in out.items() if value is not None}
 
 
 def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> str | None:
-    """Return the cell methods of field `i`, of whose array `names` are the coordinates; `None` where it has none."""
+    """Return the cell methods of field `i`, or `None`; `names` are the coordinates of its array."""
     process, lbtim = int(fields["LBPROC"][i]), int(fields["LBTIM"][i])
     methods = []
     if process > 0 and process & _ENSEMBLE:
@@ -84,7 +84,7 @@ def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> 
 
 
 def _number(value: int) -> npt.NDArray[Any]:
-    """Return an attribute of one integer, of 4 bytes where it has them."""
+    """Return an attribute of one integer, of 4 bytes if it fits."""
     return np.array([value], np.int32 if abs(value) < 2**31 else np.int64)
 
 

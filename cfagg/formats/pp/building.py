@@ -1,4 +1,4 @@
-"""Variables of a dataset from coordinates of arrays: equal ones become one variable, each with a name of its own."""
+"""Variables of a dataset from coordinates of arrays: equal ones become one variable, each with a unique name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Builder"]
 
 _KINDS: Mapping[str, Kind] = {"i": "integer", "f": "float", "O": "string"}
 
-#: What the dimension of bounds is called.
+#: Name of the dimension of bounds.
 _BOUNDS = "bnds"
 
 
@@ -24,12 +24,12 @@ class Builder:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        #: Each name with the last number that was given to it.
+        #: Each name with its last number.
         self._names: dict[str, int] = {_BOUNDS: 0}
         self._known: dict[tuple[Any, ...], str] = {}
 
     def free(self, name: str) -> str:
-        """Return a name that nothing has yet, with a number where it has to be, and take it."""
+        """Return an unused name, with a number if necessary, and reserve it."""
         free = name
         while free in self._names:
             self._names[name] += 1
@@ -38,7 +38,7 @@ class Builder:
         return free
 
     def dimensions(self, dims: Iterable[tuple[str, int]], coordinates: Iterable[Coordinate]) -> dict[str, str]:
-        """Add dimensions with their coordinate variables; return what each is called here."""
+        """Add dimensions with their coordinate variables; return the name of each in the group."""
         heads = {c.dims[0]: c for c in coordinates if c.dimension}
         found = {}
         for name, size in dims:
@@ -59,9 +59,9 @@ class Builder:
         attributes: Mapping[str, str] | None = None,
         bounds_attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Add a coordinate that is not the one of a dimension; return its name.
+        """Add a coordinate that is not a coordinate variable of a dimension; return its name.
 
-        In further `attributes` of it or its bounds ``{self}`` stands for their own name.
+        In further `attributes` of it or its bounds ``{self}`` is replaced by their own name.
         """
         dims = tuple(names[d] for d in coordinate.dims)
         more = {k: v for part in (attributes, bounds_attributes) for k, v in (part or {}).items()}
@@ -109,7 +109,7 @@ class Builder:
 
 
 def _content(coordinate: Coordinate) -> tuple[Any, ...]:
-    """Return all that makes two coordinates the same."""
+    """Return everything that two equal coordinates share."""
     bounds = None if coordinate.bounds is None else coordinate.bounds.tobytes()
     values: Any = coordinate.values.tobytes() if coordinate.values.dtype != object else tuple(coordinate.values)
     attributes = tuple(sorted((k, str(v)) for k, v in coordinate.attributes.items()))

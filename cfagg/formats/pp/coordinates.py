@@ -1,4 +1,4 @@
-"""A coordinate of a field or of an array of fields, before it is a variable of a dataset."""
+"""A coordinate of a field or of an array of fields, before it becomes a variable of a dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Coordinate", "counted"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Coordinate:
-    """Values with their attributes; `bounds` has a last dimension of 2 more.
+    """Values with their attributes; `bounds` has an additional last dimension of size 2.
 
     With `dimension` it is the coordinate variable of its one dimension.
     """
@@ -25,7 +25,7 @@ class Coordinate:
     dims: tuple[str, ...] = ()
     dimension: bool = False
     climatology: bool = False
-    #: Attributes of the bounds, which repeat the others otherwise.
+    #: Attributes of the bounds, by default those of the coordinate.
     bounds_attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,13 +59,13 @@ class Coordinate:
         return replace(self, values=self.values.reshape(shape), bounds=bounds)
 
     def taken(self, shape: tuple[int, ...], axis: int) -> Coordinate:
-        """Return its values along one axis of a shape in which they are equal along all others."""
+        """Return its values along one axis of a shape if they are equal along all others."""
         at = tuple(slice(None) if a == axis else 0 for a in range(len(shape)))
         whole = self.shaped(shape)
         return replace(whole, values=whole.values[at], bounds=None if whole.bounds is None else whole.bounds[at])
 
 
 def counted(name: str, values: npt.NDArray[np.int64], attributes: dict[str, Any]) -> Coordinate:
-    """Return a coordinate of numbers, as integers of 4 bytes where these have them."""
+    """Return a coordinate of numbers, as integers of 4 bytes if they fit."""
     small = values.astype(np.int32)
     return Coordinate(name, small if (small == values).all() else values, {**attributes, "units": "1"})

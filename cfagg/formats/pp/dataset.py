@@ -1,4 +1,4 @@
-"""A PP file as a dataset: its fields as few variables as they allow, with the coordinates that their headers give."""
+"""A PP file as a dataset: its fields as few variables as possible, with the coordinates from their headers."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from cfagg.storage.files import Handle
 
 __all__ = ["dataset_of"]
 
-#: The version of CF that is followed.
+#: The CF version of the result.
 _CONVENTIONS = "CF-1.13"
 
-#: Variables of one file.
+#: Most variables of one file.
 MOST_VARIABLES = 50_000
 
-#: STASH codes of the fields that levels of an LBVC follow: orography, and surface pressure.
+#: STASH codes of the fields that define hybrid levels, by LBVC: orography, and surface pressure.
 _OROGRAPHY = 33
 _FOLLOWED = {65: (_OROGRAPHY,), 9: (409, 1)}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """One variable to be: its fields, and its dimensions and coordinates, by names that others may have too."""
+    """A future variable: its fields, dimensions and coordinates, with names that are not yet unique."""
 
     box: Box
     array: Array
@@ -46,12 +46,12 @@ class _Part:
     dims: tuple[str, ...]
     coordinates: list[Coordinate]
     mapping: dict[str, Any] | None
-    #: What the dimensions are called in the dataset.
+    #: Names of the dimensions in the dataset.
     names: dict[str, str]
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Dimensions as the dataset has them."""
+        """Names of the dimensions in the dataset."""
         return tuple(self.names[d] for d in self.dims)
 
 
@@ -78,13 +78,13 @@ def dataset_of(handle: Handle, fields: Fields) -> Dataset:
 
 
 def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[int, Any], builder: Builder) -> _Part:
-    """Return what is to become a variable, with its dimensions added."""
+    """Return a future variable, after adding its dimensions."""
     first = box.first
     array, phenomenon = arrays.of(box), of_field(fields, first)
     grid = grid_of(fields, first, array.grid, extra, partial(series_times, fields, times, first))
     along_times, coordinates = axis_times(times, box.along("reference", "time"))
     if any(c.name == "time" for c in grid.coordinates) and not along_times:
-        # Rows are of single times: those of the field as a whole are no coordinates.
+        # Each row has its own time, so those of the field as a whole are not coordinates.
         coordinates = []
     dims: list[str] = []
     realization = fields["LBRSVD4"][box.along("realization")]
@@ -96,7 +96,7 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
         coordinates.append(_along(counted("pseudo_level", pseudo, {"long_name": "pseudo_level"}), dims))
     along_levels, levels = axis_levels(fields, box.along("level"), phenomenon.height)
     if not along_levels and any(c.attributes.get("axis") == "Z" for c in grid.coordinates):
-        # Rows or columns are of single levels.
+        # Each row or column has its own level.
         levels = []
     dims += along_levels
     grid = grid.beside(dims)
@@ -108,7 +108,7 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
 
 
 def _along(coordinate: Coordinate, dims: list[str]) -> Coordinate:
-    """Return the coordinate of numbers along an axis, which becomes a dimension where there are several."""
+    """Return the coordinate of numbers along an axis, which becomes a dimension if there are several."""
     if coordinate.values.size == 1:
         return coordinate.first()
     dims.append(coordinate.name)
@@ -125,7 +125,7 @@ def _add(
         attributes["_FillValue"] = np.array([part.array.fill])
     coordinates = [c for c in part.coordinates if not c.dimension]
     lbvc = int(fields["LBVC"][first])
-    # A formula has two coordinates beside that of the dimension, which fields without level numbers do not have.
+    # A formula has two coordinates besides that of the dimension, which fields without level numbers lack.
     terms = {HYBRID[lbvc][0], "sigma"} if lbvc in HYBRID else None
     has_terms = terms is not None and terms <= {c.name for c in coordinates}
     surface = _surface(fields, times, part, others) if has_terms else None
@@ -165,7 +165,7 @@ def _add(
 
 
 def _surface(fields: Fields, times: Times, part: _Part, others: dict[int, list[tuple[_Part, str]]]) -> str | None:
-    """Return the variable that the levels of a part follow: on its grid, and of its times if it changes with them."""
+    """Return the surface variable for the levels of a part: on its grid, and with its times if it varies with time."""
     first = part.box.first
     for code in _FOLLOWED[int(fields["LBVC"][first])]:
         for other, name in others.get(code, ()):

@@ -1,4 +1,4 @@
-"""Reals of four bytes as the decimal numbers that they were written from."""
+"""Four-byte reals as the decimal numbers from which they were converted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["decimal"]
 
 
 def decimal(values: npt.ArrayLike, word_size: int) -> npt.NDArray[np.float64]:
-    """Return the shortest decimal numbers that are these as reals of 4 bytes; others are returned as they are.
+    """Return the shortest decimal numbers that round to these 4-byte reals; others are returned unchanged.
 
-    A grid of 0.44 degrees that starts at 339.02 has no other digits than these, as reals of 8 bytes too.
+    A grid of 0.44 degrees that starts at 339.02 then has only these digits as 8-byte reals, too.
 
     >>> decimal(np.float32(0.44), 4).tolist(), decimal(0.1 + 0.2, 8).tolist()
     (0.44, 0.30000000000000004)

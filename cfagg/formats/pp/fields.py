@@ -1,4 +1,4 @@
-"""The headers and places of all fields of a PP file or fields file, one column for each property."""
+"""The headers and positions of all fields of a PP file or fields file, one column for each property."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NAMES = (
     "BRSVD1 BRSVD2 BRSVD3 BRSVD4 BDATUM BACC BLEV BRLEV BHLEV BHRLEV BPLAT BPLON BGOR BZY BDY BZX BDX BMDI BMKS"
 )
 
-#: Numbers of the words of a header, from 0.
+#: Indices of the words of a header, from 0.
 WORDS = {name: number for number, name in enumerate(_NAMES.split())}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How words are stored: bytes of a word, byte order, and bytes of a record marker (0 in fields files)."""
+    """Storage of words: bytes of a word, byte order, and bytes of a record marker (0 in fields files)."""
 
     word_size: Literal[4, 8]
     byteorder: Literal["<", ">"]
@@ -38,12 +38,12 @@ class Form:
 
     @property
     def header_size(self) -> int:
-        """Bytes of a header, which the markers around it give."""
+        """Bytes of a header, which are the value of the markers around it."""
         return HEADER_WORDS * self.word_size
 
     @property
     def marker(self) -> str:
-        """What `struct` calls a marker."""
+        """The `struct` format of a marker."""
         return f"{self.byteorder}{'Q' if self.marker_size == 8 else 'I'}"
 
     @property
@@ -59,7 +59,7 @@ class Form:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fields:
-    """The fields of one file, in its order: a header of 64 words each, and where their data stand.
+    """The fields of one file, in its order: a header of 64 words each, and the positions of their data.
 
     ``fields["LBPACK"]`` is the column of one word of the headers.
 
@@ -70,13 +70,13 @@ class Fields:
     reals : float64 array, shape (n, 19)
         Words 45 to 63 of the headers.
     header_offset, data_offset : int64 array, shape (n,)
-        Bytes of the file at which headers and data begin, behind their record markers.
+        Bytes of the file at which headers and data begin, after their record markers.
     data_length : int64 array, shape (n,)
-        Bytes of the data as stored, extra data included; of fields files, with padding.
+        Bytes of the data as stored, including extra data, and padding in fields files.
     word_size : int
         4 or 8 bytes.
     byteorder : str
-        ``">"`` or ``"<"``, as NumPy names it.
+        ``">"`` or ``"<"``, as in NumPy.
     marker_size : int
         Bytes of a record marker: 4 or 8, and 0 in fields files, which have none.
     """
@@ -141,7 +141,7 @@ class Fields:
         data_length: npt.ArrayLike,
         form: Form,
     ) -> Fields:
-        """Return the fields of headers that follow each other in memory."""
+        """Return the fields of headers that are consecutive in memory."""
         words = np.frombuffer(bytes(headers), form.integer).reshape(-1, HEADER_WORDS)
         reals = np.ascontiguousarray(words[:, INTEGERS:]).view(form.real)
         with np.errstate(invalid="ignore"):  # signalling NaN of a damaged header

@@ -1,6 +1,6 @@
 """The look-up table of a fields file of the Unified Model: the same headers as in a PP file, all in one place.
 
-A file begins with 256 words, of which some say where the table and the data are; files have no record markers.
+A file begins with 256 words, some of which locate the table and the data; there are no record markers.
 Source: Met Office, Unified Model documentation paper F3.
 """
 
@@ -16,22 +16,22 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = ["FIXED_WORDS", "lookup_form", "scan_lookup"]
 
-#: Words of the fixed header, and numbers of some from 0: sub-model, type of dataset, begin (from 1), words of an entry
-#: and entries of the table, begin of the data (from 1).
+#: Words of the fixed header, and indices of some from 0: sub-model, type of dataset, start (from 1), words of an entry
+#: and entries of the table, start of the data (from 1).
 FIXED_WORDS = 256
 _MODEL, _TYPE, _TABLE, _WORDS, _ENTRIES, _DATA = 1, 4, 149, 150, 151, 159
 
-#: A type of dataset whose fields are all boundary conditions, and the LBHEM that says so of one.
+#: The type of dataset whose fields are all boundary conditions, and the LBHEM that marks a single field as one.
 _BOUNDARIES, _BOUNDARY = 5, 99
 
-#: Stands in entries of the table that are not used.
+#: Marks unused entries of the table.
 _UNUSED = -99
 
 _FORMS = (Form(8, ">", 0), Form(8, "<", 0), Form(4, ">", 0), Form(4, "<", 0))
 
 
 def lookup_form(head: bytes) -> Form | None:
-    """Return how the words of a fields file are stored, by its fixed header; `None` where it is none."""
+    """Return the form of the words of a fields file, by its fixed header, or `None` for any other file."""
     for form in _FORMS:
         if len(head) < FIXED_WORDS * form.word_size:
             continue
@@ -48,7 +48,7 @@ def lookup_form(head: bytes) -> Form | None:
 
 
 def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
-    """Return all fields of a fields file; ``context.broken`` says what leads out of it."""
+    """Return all fields of a fields file; ``context.broken`` reports fields outside the file."""
     head = handle.some(FIXED_WORDS * 8, 0, context)
     form = lookup_form(head)
     if form is None:
@@ -68,7 +68,7 @@ def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     if fixed[_TYPE] == _BOUNDARIES:
         headers[:, WORDS["LBHEM"]] = _BOUNDARY
     offsets, lengths = _places(headers.astype(np.int64), size, (min(max(int(fixed[_DATA]), 0), 2**48) - 1) * size)
-    # Only what fills the last sector may be lacking at the end.
+    # Only the padding of the last sector may be missing at the end.
     end = handle.key.size
     wrong = np.flatnonzero((offsets < 0) | (lengths < 0) | (offsets > end))
     if not len(wrong):
@@ -85,10 +85,10 @@ def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
 def _places(
     headers: npt.NDArray[np.int64], size: int, data: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where the data of the fields begin and how long they are, in bytes; too far or negative where damaged."""
+    """Return start and length of the data of the fields, in bytes; too large or negative if damaged."""
 
     def column(name: str) -> npt.NDArray[np.int64]:
-        # Numbers that cannot be are cut, so that nothing overflows; they stay beyond any file.
+        # Impossible numbers are clipped, so that nothing overflows; they are still beyond any file.
         return np.clip(headers[:, WORDS[name]], -(2**48), 2**48)
 
     packed, records, words = column("LBPACK"), column("LBNREC"), column("LBLREC")

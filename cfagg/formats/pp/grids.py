@@ -15,18 +15,18 @@ from cfagg.formats.pp.fields import INTEGERS, WORDS, Fields
 
 __all__ = ["GRID_WORDS", "Grid", "axes_of", "grid_of", "is_rotated"]
 
-#: Words of the header that make two grids the same.
+#: Words of the header that are equal for equal grids.
 GRID_WORDS = ("LBCODE", "LBHEM", "LBROW", "LBNPT", "BPLAT", "BPLON", "BGOR", "BZY", "BDY", "BZX", "BDX")
 
-#: Words of which a grid is made beside extra data: numbers of integers, and of reals behind these.
+#: Words that determine a grid besides extra data: indices of integers, and of reals, which follow them.
 _MADE_OF = [WORDS[word] for word in (*GRID_WORDS, "LBPROC", "BMDI")]
 _INTEGERS_OF = [n for n in _MADE_OF if n < INTEGERS]
 _REALS_OF = [n - INTEGERS for n in _MADE_OF if n >= INTEGERS]
 
-#: Grids that are remembered, and rows and columns, or extra data, of the largest.
+#: Limits of cached grids: their number, and the rows and columns, or extra data, of each.
 _MOST, _LONGEST = 1 << 8, 1 << 13
 
-#: Codes of axes in LBCODE and what they are.
+#: Codes of axes in LBCODE and their meaning.
 _LATITUDE, _LONGITUDE, _SITE, _TIME_360 = 10, 11, 13, 23
 _AXES: Mapping[int, tuple[str, dict[str, Any]]] = {
     1: ("air_pressure", {"standard_name": "air_pressure", "units": "hPa", "positive": "down", "axis": "Z"}),
@@ -56,10 +56,10 @@ _CROSS = (10_000, 100_000)
 _VECTORS = {"x": (1, 12, 13, 4, 6), "y": (2, 14, 15, 3, 5)}
 _NAMES = 11
 
-#: Degrees within which the pole is where it is on the Earth.
+#: Tolerance in degrees for the pole of the Earth.
 _NEAR = 1e-4
 
-#: Beyond this, as where they are no numbers, words do not describe a grid.
+#: Words larger than this, or NaN, do not describe a grid.
 _LARGEST = 1e20
 
 #: Degrees of limits of a domain.
@@ -77,14 +77,14 @@ class Grid(NamedTuple):
     mapping: dict[str, Any] | None
 
     def beside(self, dims: Collection[str]) -> Grid:
-        """Return it with other names for dimensions that are called as one of `dims`."""
+        """Return the grid with other names for dimensions that have the name of one of `dims`."""
         names = {d: f"{d}_of_field" if d in dims else d for d in self.dims}
         moved = [replace(c, dims=tuple(names[d] for d in c.dims)) for c in self.coordinates]
         return Grid(tuple(names[d] for d in self.dims), moved, self.mapping)
 
 
 def is_rotated(fields: Fields, i: int) -> bool:
-    """Return whether the pole of the grid is not that of the Earth; a longitude of 180 degrees turns nothing."""
+    """Return whether the pole of the grid is not that of the Earth; a longitude of 180 degrees is no rotation."""
     latitude, longitude = fields["BPLAT"][i], fields["BPLON"][i]
     turned = abs(longitude) > _NEAR and abs(longitude - 180) > _NEAR
     return bool(abs(latitude - 90) > _NEAR or turned)
@@ -94,9 +94,9 @@ _known: dict[tuple[Any, ...], Grid] = {}
 
 
 def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, Any], times: Any = None) -> Grid:
-    """Return the grid of field `i`; `times` are those between which rows of a time series are, if there are any."""
+    """Return the grid of field `i`; `times` returns the times of the rows of a time series, if it is one."""
     if len(shape) != 2:
-        # Its header has no rows and columns.
+        # Its header gives no rows and columns.
         return Grid(("point",), [], None)
     longest = max(sum(shape), sum(map(len, extra.values())))
     if _CROSS[0] <= fields["LBCODE"][i] < _CROSS[1] or longest > _LONGEST:
@@ -142,7 +142,7 @@ def _grid(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, An
 
 
 def axes_of(fields: Fields, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the attributes of coordinates of rows and of columns, none where the header does not tell."""
+    """Return the attributes of coordinates of rows and of columns, empty if unknown from the header."""
     code, rotated = int(fields["LBCODE"][i]), is_rotated(fields, i)
     kinds = _kinds(code) if code in _HORIZONTAL or _CROSS[0] <= code < _CROSS[1] else {"y": 0, "x": 0}
     known = {*_AXES, _LATITUDE, _LONGITUDE}
@@ -160,7 +160,7 @@ def _kinds(code: int) -> dict[str, int]:
 def _axis(
     fields: Fields, i: int, axis: str, kind: int, size: int, extra: Mapping[int, Any], *, rotated: bool
 ) -> Coordinate | None:
-    """Return the coordinate of rows (y) or columns (x), `None` where the header has none."""
+    """Return the coordinate of rows (y) or columns (x), or `None` if the header has none."""
     if kind not in _AXES and kind not in (_LATITUDE, _LONGITUDE):
         return None
     name, attributes = _described(kind, rotated=rotated)
@@ -173,7 +173,7 @@ def _axis(
             return None
         values = zeroth + step * np.arange(1, size + 1)
         if fields["LBCODE"][i] in (2, 102):
-            # The first row and column of cells, whose middles these are.
+            # The first row and column of cells, whose centres these are.
             bounds = np.stack([values - step / 2, values + step / 2], axis=-1)
     elif kind != _SITE and point is not None and len(point) == size:
         values = decimal(point, fields.word_size)
@@ -203,7 +203,7 @@ def _described(kind: int, *, rotated: bool) -> tuple[str, dict[str, Any]]:
 def _sites(
     fields: Fields, extra: Mapping[int, Any], size: int, dim: str, kinds: set[int], *, rotated: bool
 ) -> list[Coordinate]:
-    """Return where sites are, and what they are called."""
+    """Return the locations and names of sites."""
     found = []
     for axis, kind in (("x", _LONGITUDE), ("y", _LATITUDE)):
         *_, low, high = (extra.get(code) for code in _VECTORS[axis])
@@ -211,7 +211,7 @@ def _sites(
             continue
         bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)
         if not (np.abs(bounds) < _TURNS).all():
-            # Missing ones, whatever number stands for these.
+            # Missing ones, whatever number represents these.
             continue
         name, attributes = _described(kind, rotated=rotated)
         del attributes["axis"]

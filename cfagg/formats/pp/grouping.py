@@ -1,4 +1,4 @@
-"""Which fields of a file are one array, by the joining rules: columns of all fields, no object for each."""
+"""Grouping the fields of a file into arrays by the joining rules, as columns and not as an object per field."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Int64 = npt.NDArray[np.int64]
 AXES = ("realization", "reference", "time", "pseudo_level", "level")
 
 
-#: Fields of files, of which it is remembered how they are joined, such files, and bytes of what decided it.
+#: Limits of the cache of groupings: fields of a file, files, and bytes of the keys.
 _LONGEST, _MOST, _BYTES = 1 << 12, 1 << 8, 1 << 25
 
 
 class Box(NamedTuple):
-    """The numbers of the fields of one array, with a dimension for each of `AXES`."""
+    """The indices of the fields of one array, with a dimension for each of `AXES`."""
 
     numbers: Int64
 
     def along(self, *axes: str) -> Int64:
-        """Return the fields along some axes, at the beginning of all others."""
+        """Return the fields along some axes, at the first position of all others."""
         return self.numbers[tuple(slice(None) if name in axes else 0 for name in AXES)]
 
     @property
@@ -48,7 +48,7 @@ class _Remembered:
 
 
 def boxes_of(fields: Fields, times: Times, extra: Int64) -> list[Box]:
-    """Return the arrays that fields are of; `extra` numbers the extra data that they have."""
+    """Return the arrays of fields; `extra` numbers their extra data."""
     if len(fields) == 1:
         return [Box(np.zeros((1,) * len(AXES), np.int64))]
     if len(fields) > _LONGEST:
@@ -67,7 +67,7 @@ def boxes_of(fields: Fields, times: Times, extra: Int64) -> list[Box]:
 
 
 def _alike(fields: Fields, times: Times, extra: Int64) -> tuple[bytes, ...]:
-    """Return what decides how fields are joined: the values of most words, and of times the order and what is known."""
+    """Return the key that decides the joining: the values of most words, and the order and presence of times."""
     columns = [*_signature(fields, times, extra).values(), fields["LBVC"], fields["LBLEV"]]
     columns += [fields[w] for w in (*LEVEL_WORDS, "LBRSVD4", "LBUSER5")]
     half = np.where(times.start == NONE, 0, times.time - np.where(times.start == NONE, 0, times.start))
@@ -78,10 +78,10 @@ def _alike(fields: Fields, times: Times, extra: Int64) -> tuple[bytes, ...]:
 
 
 def joined(fields: Fields, times: Times, extra: Int64) -> list[Box]:
-    """Return what `boxes_of` does, by the joining rules."""
+    """Return the same as `boxes_of`, by the joining rules."""
     group = codes(*_signature(fields, times, extra).values())
     known = (times.time != NONE) & (times.reference != NONE)
-    # The same time in several forecasts: these are apart, or an axis of their own.
+    # Several forecasts of the same time are separate, or form an axis.
     when, pair = codes(group, times.time), codes(group, times.time, times.reference)
     forecasts = np.zeros(int(when.max(initial=-1)) + 1, np.int64)
     np.add.at(forecasts, when[np.unique(pair, return_index=True)[1]], 1)
@@ -96,7 +96,7 @@ def joined(fields: Fields, times: Times, extra: Int64) -> list[Box]:
 
 
 def _best(fields: Fields, times: Times, extra: Int64, own: Int64, *, forecasts: bool) -> list[Box]:
-    """Return boxes along single times; of several forecasts along their times, or their periods: which are fewer."""
+    """Return boxes along single times, or for several forecasts along times or periods, whichever are fewer."""
     signature = _signature(fields, times, extra)
     level = level_codes(fields)
     realization, pseudo = fields["LBRSVD4"], fields["LBUSER5"]
@@ -104,11 +104,11 @@ def _best(fields: Fields, times: Times, extra: Int64, own: Int64, *, forecasts: 
     both = time_codes(fields, times)
     ways = [(none, both)]
     if forecasts:
-        # What has no reference time stands along no axis of these.
+        # Fields without reference time are not on these axes.
         signature["forecast"] = (times.reference != NONE).astype(np.int64)
         reference = codes(times.reference)
         spans = times.start != NONE
-        # Of months of other lengths the middles may be as far from the reference times, and the bounds not.
+        # For months of different lengths, midpoints may be equally far from the reference times but bounds not.
         half = np.where(spans, times.time - np.where(spans, times.start, 0), 0)
         ways = [(reference, codes(times.time, times.end, times.start)), (reference, codes(times.period, half))]
     made = []
@@ -128,7 +128,7 @@ def _best(fields: Fields, times: Times, extra: Int64, own: Int64, *, forecasts: 
 
 
 def _signature(fields: Fields, times: Times, extra: Int64) -> dict[str, Int64 | npt.NDArray[np.float64]]:
-    """Return what is equal in all fields of an array."""
+    """Return the properties that are equal in all fields of an array."""
     words = ("LBUSER7", "LBUSER4", "LBPROC", "LBTIM", "LBVC", "LBSRCE", "LBEXP", *GRID_WORDS)
     return {
         **{word: fields[word] for word in words},

@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 HEIGHT, DEPTH, SOIL, PRESSURE, HYBRID_PRESSURE, SIGMA, THETA, HYBRID_HEIGHT = 1, 2, 6, 8, 9, 10, 19, 65
 
-#: LBVC of levels that follow the ground, the name of their first term, and the formula with the field that it needs.
+#: LBVC of terrain-following levels, the name of their first term, and the formula with its field.
 HYBRID = {
     HYBRID_HEIGHT: ("level_height", "atmosphere_hybrid_height_coordinate", "a: {a} b: {b} orog: {field}"),
     HYBRID_PRESSURE: ("level_pressure", "atmosphere_hybrid_sigma_pressure_coordinate", "ap: {a} b: {b} ps: {field}"),
@@ -38,12 +38,12 @@ _SIMPLE: dict[int, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-#: Words of the header that say what the level is, beside its kind and number.
+#: Words of the header that define the level, besides its kind and number.
 LEVEL_WORDS = ("BLEV", "BHLEV", "BRLEV", "BHRLEV", "BRSVD1", "BRSVD2")
 
 
 def level_codes(fields: Fields) -> Int64:
-    """Return the code of all that headers say of the level, in the order of levels."""
+    """Return a code for the complete level information of headers, in the order of levels."""
     number = _numbers(fields["LBLEV"])
     counted = np.isin(fields["LBVC"], (HYBRID_HEIGHT, HYBRID_PRESSURE, SOIL))
     return codes(np.where(counted, number, 0), *(fields[w] for w in LEVEL_WORDS), number)
@@ -56,7 +56,7 @@ def _numbers(lblev: Int64) -> Int64:
 def axis_levels(fields: Fields, index: Int64, height: float | None) -> tuple[tuple[str, ...], list[Coordinate]]:
     """Return the dimension, if there are several, and the coordinates of levels of one array.
 
-    `index` has the numbers of fields along the levels, `height` the one in metres at which the quantity is defined.
+    `index` has the indices of fields along the levels, `height` is that in metres at which the quantity is defined.
     """
     found = _coordinates(fields, index)
     if index.size == 1:
@@ -70,7 +70,7 @@ def axis_levels(fields: Fields, index: Int64, height: float | None) -> tuple[tup
 
 
 def _coordinates(fields: Fields, index: Int64) -> list[Coordinate]:
-    """Return the coordinates of levels; that which is to be the one of the dimension comes first."""
+    """Return the coordinates of levels; the future coordinate variable of the dimension comes first."""
     lbvc = int(fields["LBVC"][index[0]])
     size = fields.word_size
     level, b, low, b_low, high, b_high = (decimal(fields[w][index], size) for w in LEVEL_WORDS)
@@ -101,7 +101,7 @@ def _coordinates(fields: Fields, index: Int64) -> list[Coordinate]:
         return [Coordinate(name, level, {**attributes, "axis": "Z"})]
     if index.size == 1:
         return []
-    # What kind of level it is the header does not tell, but that there are several.
+    # The header shows that there are several levels, but not of which kind.
     values = level if (number == number[0]).all() else number
     return [Coordinate("level", values, {"long_name": f"level (LBVC {lbvc})", "units": "1", "axis": "Z"})]
 
@@ -112,5 +112,5 @@ def _model_level(number: Int64, positive: str) -> Coordinate:
 
 
 def _bounds(low: npt.NDArray[Any], high: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Return bounds, `None` where they were left zero."""
+    """Return bounds, or `None` if they were left zero."""
     return np.stack([low, high], axis=-1) if low.any() or high.any() else None

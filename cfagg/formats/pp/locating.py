@@ -1,4 +1,4 @@
-"""One variable of a PP file by its name, as `cfagg.read` calls it, for aggregations that refer to it."""
+"""One variable of a PP file by its name in `cfagg.read`, for aggregations that refer to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _table(key: FileKey, found: Variable) -> ChunkTable:
     """Return the table of a variable; no file stays open for it."""
     name = found.name
     if found.chunks is None:
-        # What headers tell stands nowhere as values: a byte of the file stands for them.
+        # Values from headers are not stored in the file, so a single byte of it represents them.
         grid = Grid.regular(found.shape, [max(n, 1) for n in found.shape])
         made = Encoding(
             found.dtype.newbyteorder("="), decode=lambda _, __: _described(key).root.variables[name].values()

@@ -1,7 +1,7 @@
-"""From the stored bytes of one field to its values, by the method of packing that LBPACK names.
+"""From the stored bytes of one field to its values, by the packing method in LBPACK.
 
 The digits of LBPACK, from the last: the method (0 none, 1 WGDOS, 2 reals of 32 bits, 4 run length), whether points are
-left out (2: those of the other side of a land-sea mask), which are left (1 land, 2 sea), and the form of numbers.
+omitted (2: those on one side of a land-sea mask), which are stored (1 land, 2 sea), and the number format.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cfagg.formats.pp.fields import Form
 
 __all__ = ["METHODS", "PackedError", "plain", "run_length", "scatter", "wgdos"]
 
-#: Methods that are read.
+#: Supported methods.
 NONE, WGDOS, SHORT, RUNS = 0, 1, 2, 4
 METHODS = {NONE: "none", WGDOS: "WGDOS", SHORT: "32-bit", RUNS: "run length"}
 
 
 class PackedError(ValueError):
-    """Stored bytes that do not hold the values that their header speaks of."""
+    """Stored bytes that do not contain the values that their header announces."""
 
 
 def plain(raw: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
@@ -34,7 +34,7 @@ def plain(raw: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
 
 
 def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> npt.NDArray[Any]:
-    """Return values of which missing ones are stored once, with their number behind them.
+    """Return values in which runs of missing ones are stored as one, followed by their number.
 
     >>> raw = np.array([1, -9, 3, 2], ">f4").tobytes()
     >>> run_length(raw, np.dtype(">f4"), 5, -9.0)
@@ -45,7 +45,7 @@ def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> 
     if (np.diff(begins) == 1).any():
         begins = _apart(begins)
     if len(begins) and begins[-1] + 1 == len(words):
-        # Only what stands behind the last value, to fill a whole word or sector, may look like a run without a number.
+        # Only padding after the last value, to a whole word or sector, may look like a run without a number.
         words, begins = words[:-1], begins[:-1]
     numbers = words[begins + 1]
     with np.errstate(invalid="ignore"):
@@ -62,7 +62,7 @@ def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> 
 
 
 def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return where runs begin, without the numbers that happen to equal the missing value."""
+    """Return the starts of runs, without the numbers that happen to equal the missing value."""
     kept: list[int] = []
     for place in begins.tolist():
         if not kept or place != kept[-1] + 1:
@@ -73,8 +73,8 @@ def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str | None) -> npt.NDArray[Any]:
     """Return the rows of a field in WGDOS packing, as reals of a word's size.
 
-    One row may speak of one value more than it holds, which becomes missing with a warning about `where`; without that
-    it is an error.
+    One row may announce one value more than it contains, which becomes missing with a warning about `where`; without
+    `where` it is an error.
     """
     from cfagg.kernels.wgdos import unpack_wgdos
 
@@ -96,9 +96,9 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
 
 
 def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
-    """Return the words of WGDOS packing, which tell the shape themselves, in native byte order.
+    """Return the words of WGDOS packing, which include the shape, in native byte order.
 
-    They are big-endian, and swapped as a whole or as words of the file in files of the other order.
+    They are big-endian, and in little-endian files swapped together with the file's words or on their own.
     """
     whole = raw[: len(raw) // 8 * 8] if form.word_size == 8 else raw[: len(raw) // 4 * 4]
     orders = (">u4",) if form.byteorder == ">" else ("<u4", ">u4") if form.word_size == 4 else ("<u8", "<u4", ">u4")
@@ -115,7 +115,7 @@ def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uin
 
 
 def scatter(values: npt.NDArray[Any], land: npt.NDArray[np.bool_], missing: Any) -> npt.NDArray[Any]:
-    """Return values at the points where `land` holds, and `missing` elsewhere."""
+    """Return values at the points where `land` is true, and `missing` elsewhere."""
     out = np.full(land.shape, missing, values.dtype)
     out[land] = values[: np.count_nonzero(land)]
     return out

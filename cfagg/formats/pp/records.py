@@ -1,6 +1,6 @@
 """The records of a PP file, one by one: header, data, header, data, each between two markers of its length.
 
-Nothing is believed that the structure does not prove: both markers of every record agree and lie within the file.
+Only records that the structure confirms are accepted: both markers of every record agree and are within the file.
 
     [64 words] header [64 words] [n] data [n]          (markers count bytes)
 """
@@ -17,7 +17,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = ["FORMS", "LONGEST_RECORD", "MOST_FIELDS", "form_of", "record_at", "scan_records"]
 
-#: How words and markers may be stored; the narrower marker comes last, for it may be the lower half of a wide one.
+#: Possible forms of words and markers; narrow markers come last, as they may be the lower half of wide ones.
 FORMS = (
     Form(4, ">", 4),
     Form(4, "<", 4),
@@ -27,18 +27,18 @@ FORMS = (
     Form(8, "<", 4),
 )
 
-#: Fields of one file.
+#: Most fields of one file.
 MOST_FIELDS = 2**20
 
-#: Bytes of data between two headers that count as near, and bytes that are then fetched at once from other machines.
+#: Bytes of data between two headers that count as near, and bytes that are then fetched at once from remote files.
 _NEAR, _AHEAD = 2**17, 2**21
 
-#: Bytes from the beginning of a header record to the first byte of data, at most.
+#: Most bytes from the beginning of a header record to the first byte of data.
 LONGEST_RECORD = 3 * 8 + 64 * 8
 
 
 def form_of(head: bytes) -> Form | None:
-    r"""Return how the words of a PP file are stored, by its first record; `None` where it is none.
+    r"""Return the form of the words of a PP file, by its first record, or `None` for any other file.
 
     >>> form_of(b"\0\0\1\0" + bytes(256) + b"\0\0\1\0")
     Form(word_size=4, byteorder='>', marker_size=4)
@@ -52,9 +52,9 @@ def form_of(head: bytes) -> Form | None:
 
 
 def record_at(handle: Handle, at: int, form: Form, context: Context) -> tuple[bytes, int, int] | None:
-    """Return header, place and length of the data of the field whose header record begins at byte `at`.
+    """Return the header, and position and length of the data, of the field whose header record begins at byte `at`.
 
-    `None` where the markers do not agree: no such field begins there.
+    `None` if the markers do not agree, so that no field begins there.
     """
     size, marker = form.header_size, form.marker_size
     step = size + 3 * marker
@@ -71,7 +71,7 @@ def record_at(handle: Handle, at: int, form: Form, context: Context) -> tuple[by
 
 
 def scan_records(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
-    """Return all fields of a PP file; ``context.broken`` says which record is damaged or cut off."""
+    """Return all fields of a PP file; ``context.broken`` reports a damaged or truncated record."""
     head = handle.some(LONGEST_RECORD, 0, context)
     form = form_of(head)
     if form is None:
@@ -89,7 +89,7 @@ def scan_records(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
 
 
 def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield header, offset of its record, and place and length of the data of each field."""
+    """Yield header, offset of its record, and position and length of the data of each field."""
     size, marker, end = form.header_size, form.marker_size, handle.key.size
     step = size + 3 * marker
     at = count = ahead = 0
@@ -116,7 +116,7 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
         if count >= MOST_FIELDS:
             raise LimitError(context.said(f"{handle.key.path} has more than {MOST_FIELDS:,} fields; split it"))
         if is_remote and length < _NEAR and data + length > ahead:
-            # One request for many headers, where most of what stands between is fetched anyway.
+            # One request for many headers, when most of the bytes between them are fetched anyway.
             ahead = data + length + _AHEAD
             handle.some(_AHEAD, data + length, context)
         # The closing marker of the data, and the next header with its markers, are read at once.
@@ -134,14 +134,14 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
 
 
 def _is_remote(data: object) -> bool:
-    """Return whether bytes are asked for from another machine."""
+    """Return whether bytes are read from another machine."""
     from cfagg.storage.remote_file import RemoteBytes
 
     return isinstance(data, RemoteBytes)
 
 
 def _lengths(block: bytes, form: Form) -> tuple[int, int, int] | None:
-    """Return the markers before and behind a header and before its data; `None` where the block is too short."""
+    """Return the markers before and after a header and before its data, or `None` if the block is too short."""
     size, marker = form.header_size, form.marker_size
     if len(block) != size + 3 * marker:
         return None

@@ -1,4 +1,4 @@
-"""What a field represents: from STASH code, else field code (LBFC), to CF standard name, units and long name."""
+"""The phenomenon of a field: from STASH code, else field code (LBFC), to CF standard name, units and long name."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ __all__ = ["Phenomenon", "phenomenon", "stash_name"]
 
 _TABLES = Path(__file__).parent / "tables"
 
-#: What is taken where headers do not tell the version of the Unified Model: as umfive and cf-python, 4.5.
+#: The version of the Unified Model if headers do not give it: 4.5, as in umfive and cf-python.
 _VERSION = 405.0
 
 
 class Phenomenon(NamedTuple):
-    """What CF says of a quantity; `None` where it says nothing."""
+    """CF metadata of a quantity; `None` if there is none."""
 
     standard_name: str | None = None
     units: str | None = None
     long_name: str | None = None
-    #: In metres, of quantities that are defined at one height.
+    #: In metres, for quantities that are defined at one height.
     height: float | None = None
     #: The area type to which it is restricted.
     where: str | None = None
 
 
 def stash_name(model: int, code: int) -> str | None:
-    """Return a STASH code in the form in which it is commonly written, `None` for what is none.
+    """Return a STASH code in its usual notation, or `None` if it is not a valid one.
 
     >>> stash_name(1, 16203)
     'm01s16i203'
@@ -41,10 +41,10 @@ def stash_name(model: int, code: int) -> str | None:
 
 @cache
 def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated: bool) -> Phenomenon:
-    """Return what a field is of.
+    """Return the phenomenon of a field.
 
-    Codes of no internal model (0) are none of this table: there the field code counts.
-    `version` is that of the Unified Model as LBSRCE has it (405 is 4.5), 0 where that is not known.
+    Codes without an internal model (0) are not in this table; the field code is used for them.
+    `version` is that of the Unified Model as in LBSRCE (405 is 4.5), or 0 if unknown.
 
     >>> phenomenon(1, 16203, 0, 0, rotated=False)[:2]
     ('air_temperature', 'K')
@@ -59,7 +59,7 @@ def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated:
         for row in csv.reader(_stash().get(f"{model},{code}", ()))
         if float(row[2] or 0) <= at <= float(row[3] or 1e9) and row[4] in ("", "rotated" if rotated else "true")
     ]
-    # The first that names the quantity, else the first at all.
+    # The first with a standard name, else the first at all.
     found = next((row for row in rows if row[5]), rows[0] if rows else None)
     if found is None:
         return Phenomenon()
@@ -71,7 +71,7 @@ def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated:
 
 @cache
 def _stash() -> dict[str, list[str]]:
-    """Return the lines of the table by model and code; they are parsed where they are needed."""
+    """Return the lines of the table by model and code; they are parsed on demand."""
     found: dict[str, list[str]] = {}
     for line in zlib.decompress((_TABLES / "stash.csv.gz").read_bytes(), 31).decode().splitlines():
         model, code, _ = line.split(",", 2)

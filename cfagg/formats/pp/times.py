@@ -1,6 +1,6 @@
 """Times of fields: from dates, LBTIM and LBFT of the headers to time, forecast reference time and forecast period.
 
-LBTIM is 100·IA + 10·IB + IC: the interval of sampling in hours, how the two dates are meant, and the calendar.
+LBTIM is 100·IA + 10·IB + IC: the sampling interval in hours, the meaning of the two dates, and the calendar.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ __all__ = ["CALENDARS", "EPOCH", "NONE", "Times", "axis_times", "series_times", 
 
 Int64 = npt.NDArray[np.int64]
 
-#: IC, the last digit of LBTIM, to the calendar.
+#: The calendar by IC, the last digit of LBTIM.
 CALENDARS = {1: "standard", 2: "360_day", 4: "365_day"}
 
-#: What times are counted from.
+#: Units of times.
 EPOCH = "hours since 1970-01-01 00:00:00"
 
-#: What is not known.
+#: Unknown.
 NONE = np.iinfo(np.int64).min
 
-#: Hours of a forecast: about a hundred thousand years.
+#: Most hours of a forecast: about a hundred thousand years.
 _LONGEST = 10**9
 
-#: The last year that is read: microseconds since then, of the longest forecasts too, are integers of 64 bits.
+#: The last supported year: its times in microseconds, even with the longest forecasts, fit in 64-bit integers.
 _LAST_YEAR = 150_000
 
-#: How the two dates of a header are meant: IB, the second digit of LBTIM.
+#: The meaning of the two dates of a header: IB, the second digit of LBTIM.
 INSTANT, FORECAST, PERIOD, CLIMATOLOGY = range(4)
 
 #: The first of the five digits of LBCODE of a time series.
@@ -47,16 +47,16 @@ _SERIES = 3
 _FIRST = ("LBYR", "LBMON", "LBDAT", "LBHR", "LBMIN", "LBDAY")
 _SECOND = ("LBYRD", "LBMOND", "LBDATD", "LBHRD", "LBMIND", "LBDAYD")
 
-#: All words that tell of time.
+#: All words that define times.
 _WORDS_OF_TIME = [WORDS[name] for name in (*_FIRST, *_SECOND, "LBTIM", "LBFT", "LBREL")]
 
-#: Fields of files of which the times are remembered, and such files.
+#: Limits of the cache of times: fields of a file, and files.
 _FEW, _MOST = 64, 1 << 12
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Times:
-    """Times of all fields in seconds since 1970 in their own calendars, `NONE` where the header has none.
+    """Times of all fields in seconds since 1970 in their own calendars, `NONE` if the header has none.
 
     A period or climatology has `start` and `end`, which are the bounds of `time`.
     """
@@ -67,9 +67,9 @@ class Times:
     start: Int64
     end: Int64
     reference: Int64
-    #: Month of fields that are of one month of no year.
+    #: Month of fields for one month without a year.
     month: Int64
-    #: Length of the period: of whole months in months, negative, else in seconds; 0 where there is none.
+    #: Length of the period: negative, in months, for whole months, else in seconds; 0 if there is none.
     cell: Int64
 
     def take(self, index: Int64) -> Times:
@@ -87,7 +87,7 @@ _known: dict[bytes, Times] = {}
 
 
 def times_of(fields: Fields) -> Times:
-    """Return the times of all fields; those of a few, which many files have alike, are remembered."""
+    """Return the times of all fields; those of small files are cached, since many files share them."""
     if len(fields) > _FEW:
         return _times(fields)
     key = fields.integers[:, _WORDS_OF_TIME].tobytes()
@@ -110,7 +110,7 @@ def _times(fields: Fields) -> Times:
     start, end = np.where(spans, first, NONE), np.where(spans, second, NONE)
     middle = np.where(spans, first + (np.where(spans, second, 0) - np.where(spans, first, 0)) // 2, first)
     time = np.where(spans & (kind == CLIMATOLOGY), second, middle)
-    # No mean is complete at the beginning of the forecast: LBFT was not set.
+    # A mean cannot be complete at the start of the forecast, so LBFT was not set.
     told = spans & (fields["LBFT"] > 0) & (fields["LBFT"] < _LONGEST)
     ahead = np.where(told, fields["LBFT"], 0) * 3600
     reference = np.where(forecast, second, np.where(told, np.where(told, second, 0) - ahead, NONE))
@@ -120,9 +120,9 @@ def _times(fields: Fields) -> Times:
 
 
 def _seconds(fields: Fields, words: tuple[str, ...], calendar: Int64) -> Int64:
-    """Return dates in seconds since 1970, `NONE` for what is no date of its calendar."""
+    """Return dates in seconds since 1970, `NONE` for invalid dates of the calendar."""
     year, month, day, hour, minute, last = (fields[w] for w in words)
-    # From release 3 of the header the sixth word of a date is its second, before the day of the year.
+    # From header release 3 on, the sixth word of a date is the second; before, it is the day of the year.
     second = np.where(fields["LBREL"] >= 3, last, 0)
     good = (hour >= 0) & (hour <= 24) & (minute >= 0) & (minute < 60) & (second >= 0) & (second < 60)
     good &= np.abs(year) <= _LAST_YEAR
@@ -145,7 +145,7 @@ def _epoch(calendar: str) -> Int64:
 
 
 def _cells(fields: Fields, start: Int64, end: Int64) -> Int64:
-    """Return the lengths of periods, in which daily and monthly means part ways."""
+    """Return the lengths of periods, which separate daily from monthly means."""
     months = (fields["LBYRD"] - fields["LBYR"]) * 12 + fields["LBMOND"] - fields["LBMON"]
     pairs = [fields[a] == fields[b] for a, b in zip(_FIRST[2:5], _SECOND[2:5], strict=True)]
     whole = np.logical_and.reduce(pairs) & (months > 0)
@@ -156,7 +156,7 @@ def _cells(fields: Fields, start: Int64, end: Int64) -> Int64:
 def axis_times(times: Times, index: Int64) -> tuple[tuple[str, ...], list[Coordinate]]:
     """Return the dimensions and coordinates of times of one array.
 
-    `index` has the numbers of fields along the reference times and the times of its box, both or one of which may be 1.
+    `index` has the indices of fields along the reference times and the times of its box; both or one may have size 1.
     """
     if min(index.shape) > 1:
         return _of_two(times, index)
@@ -175,7 +175,7 @@ def axis_times(times: Times, index: Int64) -> tuple[tuple[str, ...], list[Coordi
 
 
 def _of_two(times: Times, index: Int64) -> tuple[tuple[str, ...], list[Coordinate]]:
-    """Return dimensions and coordinates of several forecasts: from each reference time the same periods, or times."""
+    """Return dimensions and coordinates of several forecasts: with the same periods, or times, for each of them."""
     found = {c.name: c for c in _coordinates(times, index.ravel()) if c is not None}
     along = "forecast_period" if _equal_rows(times.period[index]) else "time"
     dims = ("forecast_reference_time", along)
@@ -189,7 +189,7 @@ def _equal_rows(values: Int64) -> bool:
 
 
 def _coordinates(times: Times, index: Int64) -> list[Coordinate | None]:
-    """Return time, forecast period and reference time of fields, `None` for what their headers do not have."""
+    """Return time, forecast period and reference time of fields, `None` for those not in their headers."""
     calendar = CALENDARS.get(int(times.calendar[index[0]]))
     attributes = {"standard_name": "time", "units": EPOCH, "calendar": calendar}
     time, start, end = (getattr(times, name)[index] for name in ("time", "start", "end"))
@@ -227,17 +227,17 @@ def _hours(start: Int64, end: Int64) -> npt.NDArray[Any]:
 
 
 def time_codes(fields: Fields, times: Times) -> Int64:
-    """Return the code of all that headers say of time, in the order of times; other words than dates are kept apart."""
+    """Return a code for all time information of headers, in the order of times; invalid dates are kept apart."""
     return codes(times.time, times.month, times.end, times.start, times.reference, *undated(fields, times))
 
 
 def undated(fields: Fields, times: Times) -> list[Int64]:
-    """Return the words of dates that are none, 0 for others."""
+    """Return the words of invalid dates, 0 for others."""
     return [np.where(times.time == NONE, fields[w], 0) for w in (*_FIRST[:5], *_SECOND[:5])]
 
 
 def series_times(fields: Fields, times: Times, i: int, size: int) -> Coordinate | None:
-    """Return the times of rows of a time series, which divide the time of field `i` evenly, the end left out."""
+    """Return the times of rows of a time series, which divide the time of field `i` evenly, without its end."""
     start, end = int(times.start[i]), int(times.end[i])
     if start == NONE or int(fields["LBCODE"][i]) // 10_000 != _SERIES:
         return None

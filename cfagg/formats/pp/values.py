@@ -1,4 +1,4 @@
-"""Values of single fields: type, shape, missing value and packing by the header, and the bytes after it."""
+"""Values of single fields: type, shape, missing value and packing from the header, and the bytes after it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = [
     "storage_of",
 ]
 
-#: What LBUSER1 says of the type of values; anything else means reals, and negative numbers what positive ones do.
+#: Types of values in LBUSER1; anything else means reals, and negative numbers mean the same as positive ones.
 _INTEGER, _LOGICAL = 2, 3
 
-#: Digits of LBPACK, from the last but one: points are left out by a land-sea mask; those that are left.
+#: Digits of LBPACK, from the last but one: points omitted by a land-sea mask; points that are stored.
 _MASKED, _LAND, _SEA = 2, 1, 2
 
-#: The fourth digit of LBPACK, from the last: numbers that are not those of IEEE.
+#: The fourth digit of LBPACK, from the last: number formats other than IEEE.
 _FOREIGN = {1: "IBM", 4: "GRIB", 5: "VAX"}
 
-#: What LBHEM says of lateral boundary conditions: the rim of an area, of which the header does not tell the places.
+#: LBHEM of lateral boundary conditions: the rim of an area, whose positions are not in the header.
 _BOUNDARY = 99
 
-#: STASH code of the land-sea mask, in which 1 is land, and words of its header that say where its points are.
+#: STASH code of the land-sea mask, in which 1 is land, and words of its header that locate its points.
 _LAND_MASK = 30
 _MASK_GRID = ("BPLAT", "BPLON", "BZY", "BDY", "BZX", "BDX")
 
@@ -53,21 +53,21 @@ class Storage(NamedTuple):
 
     #: Type of its values in native byte order, as `read_stored` returns them.
     dtype: np.dtype[Any]
-    #: Rows and columns; the number of values alone where the header gives no shape.
+    #: Rows and columns, or only the number of values if the header gives no shape.
     shape: tuple[int, ...]
     #: The last digit of LBPACK.
     method: int
-    #: 1 or 2 where only land or sea points are stored, else 0.
+    #: 1 or 2 if only land or sea points are stored, else 0.
     points: int
-    #: What stands for missing values, where its type has it.
+    #: The missing value, if its type can represent it.
     fill: Any
-    #: Bytes of its values, without those of extra data, and of the extra data behind them.
+    #: Bytes of its values, without those of extra data, and of the extra data that follow.
     size: int
     extra: int
 
 
 def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
-    """Return how field `i` is stored; `UnsupportedError` says why it is not read."""
+    """Return the storage of field `i`; raise `UnsupportedError` if it cannot be read."""
     boundary = boundary_of(fields, i, where)
     if boundary is not None:
         raise UnsupportedError(f"{boundary}; read other fields")
@@ -96,14 +96,14 @@ def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
     rows, columns = int(fields["LBROW"][i]), int(fields["LBNPT"][i])
     shape = (rows, columns) if rows > 0 and columns > 0 else (max(words - extra, 0),)
     length, extra = int(fields.data_length[i]), extra * fields.word_size
-    # Behind the values of fields files stands what fills their sector; what is packed may have another length.
+    # In fields files, padding to a sector follows the values; packed data may have another length.
     size = min(words * fields.word_size, length) if method == packing.NONE else length
     fill = _fill(dtype, float(fields["BMDI"][i]), bool(left_out))
     return Storage(dtype, shape, method, points if left_out else 0, fill, max(size - extra, 0), min(extra, size))
 
 
 def boundary_of(fields: Fields, i: int, where: str) -> str | None:
-    """Return why field `i` has no grid: it is one of boundary conditions; `None` where it is none."""
+    """Return the reason why field `i` has no grid if it contains boundary conditions, or `None`."""
     if fields["LBHEM"][i] != _BOUNDARY:
         return None
     return (
@@ -113,7 +113,7 @@ def boundary_of(fields: Fields, i: int, where: str) -> str | None:
 
 
 def sizes_of(fields: Fields) -> npt.NDArray[np.int64]:
-    """Return the bytes of the values of all fields, as `storage_of` has them one by one."""
+    """Return the bytes of the values of all fields, as `storage_of` does one by one."""
     whole = np.minimum(fields["LBLREC"] * fields.word_size, fields.data_length)
     size = np.where(fields["LBPACK"] % 10 == packing.NONE, whole, fields.data_length)
     found: npt.NDArray[np.int64] = np.maximum(size - np.maximum(fields["LBEXT"], 0) * fields.word_size, 0)
@@ -121,7 +121,7 @@ def sizes_of(fields: Fields) -> npt.NDArray[np.int64]:
 
 
 def attributes_of(fields: Fields, i: int) -> dict[str, Any]:
-    """Return missing value and packing of what `read_stored` returns, as attributes of netCDF."""
+    """Return missing value and packing of the result of `read_stored`, as netCDF attributes."""
     storage = storage_of(fields, i)
     found = {} if storage.fill is None else {"_FillValue": storage.fill}
     kind = np.dtype(f"f{fields.word_size}").type
@@ -142,7 +142,7 @@ def read_stored(
 ) -> npt.NDArray[Any]:
     """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI.
 
-    `land` is the land-sea mask, which fields need of which only some points are stored, and which gives their shape.
+    `land` is the land-sea mask, which is required, and gives the shape, if only some points of the field are stored.
     """
     storage = storage_of(fields, i, context.said(f"field {i:,} of {handle.key.path}"))
     raw = handle.exactly(storage.size, int(fields.data_offset[i]), context)
@@ -152,7 +152,7 @@ def read_stored(
 def decode_stored(
     raw: bytes, path: str, fields: Fields, i: int, context: Context, land: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[Any]:
-    """Return the values of field `i` of the file at a path as `read_stored`, from their bytes."""
+    """Return the values of field `i` of the file at a path like `read_stored`, from their bytes."""
     where = context.said(f"field {i:,} of {path}")
     storage = storage_of(fields, i, where)
     shape = storage.shape
@@ -179,7 +179,7 @@ def decode_stored(
 
 
 def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> Decode | None:
-    """Return what undoes the packing LBPACK of a field of a type; `None` where its bytes alone do not tell values."""
+    """Return a decoder for the packing (LBPACK) of a field, or `None` if its bytes alone do not determine values."""
     method = code % 10
     if method not in (packing.WGDOS, packing.RUNS) or code // 10 % 10 or dtype.kind != "f" or fill is None:
         return None
@@ -187,7 +187,7 @@ def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int,
     form = Form(4 if dtype.itemsize == 4 else 8, order, 0)
 
     def decode(raw: npt.NDArray[np.uint8], _: int) -> npt.NDArray[Any]:
-        """Return the values of the field, or say why they are not there."""
+        """Return the values of the field, or raise the reason why it cannot be decoded."""
         check_chunk(math.prod(shape) * dtype.itemsize, "a field")
         try:
             if method == packing.WGDOS:
@@ -200,9 +200,9 @@ def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int,
 
 
 def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
-    """Return the stored values of field `i` in the terms of a variable of many fields.
+    """Return the stored values of field `i` in the form of a variable of many fields.
 
-    BMKS and BDATUM are applied, and missing values become `fill`, where there is one.
+    BMKS and BDATUM are applied, and missing values become `fill`, if there is one.
     """
     own = attributes_of(fields, i)
     missing = own.get("_FillValue")
@@ -220,7 +220,7 @@ def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[
 
 
 def read_extra(handle: Handle, fields: Fields, i: int) -> dict[int, Any]:
-    """Return the vectors behind the values of field `i` by their codes: reals, or for 10 and 11 a list of texts.
+    """Return the vectors after the values of field `i` by code: reals, or for 10 and 11 a list of texts.
 
     Codes are those of documentation paper F3: 1 x, 2 y, 3 to 8 lower and upper bounds of domains, 12 to 15 bounds of x
     and y.
@@ -258,7 +258,7 @@ def masks_of(fields: Fields) -> Fields:
 
 
 def mask_for(fields: Fields, i: int, masks: Fields) -> int | None:
-    """Return which of the masks field `i` needs: that of its shape and grid; `None` where that is not told."""
+    """Return the index of the mask for field `i`, that of its shape and grid, or `None` if it is ambiguous."""
     chosen = np.arange(len(masks))
 
     def fitting(words: tuple[str, ...]) -> npt.NDArray[np.int64]:
@@ -273,7 +273,7 @@ def mask_for(fields: Fields, i: int, masks: Fields) -> int | None:
 
 
 def read_mask(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT_SOURCE) -> npt.NDArray[np.bool_]:
-    """Return where the land-sea mask that field `i` is says land; what is missing is sea."""
+    """Return land-sea mask field `i` as booleans (true is land); missing values are sea."""
     stored = read_stored(handle, fields, i, context)
     fill = storage_of(fields, i).fill
     land: npt.NDArray[np.bool_] = stored != 0
@@ -283,7 +283,7 @@ def read_mask(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT
 def _points(
     land: npt.NDArray[np.bool_] | None, shape: tuple[int, ...], points: int, where: str, context: Context
 ) -> npt.NDArray[np.bool_]:
-    """Return where the stored points are."""
+    """Return a mask of the stored points."""
     name = "land" if points == _LAND else "sea"
     if land is None:
         raise context.missing(
@@ -296,7 +296,7 @@ def _points(
 
 
 def _fill(dtype: np.dtype[Any], missing: float, needed: bool) -> Any:
-    """Return the missing value in a type; one of its own where it has no such value and one is needed."""
+    """Return the missing value in a type, or another one if it cannot be represented and one is needed."""
     if dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             return dtype.type(missing)
