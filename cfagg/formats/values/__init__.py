@@ -1,9 +1,8 @@
 """Opening files and reading sub-arrays from them.
 
-`locate` finds a variable in a file and tells how it is stored; `read` gives a hyperslab of its stored values, `scan`
-the same in parts.  Values
-that stand at known places are read directly and decoded on all cores; everything else goes through the netCDF library.
-They are loaded when they are first asked for: who needs only the library's lock shall not wait for them.
+`locate` finds a variable in a file and returns its storage; `read` returns a hyperslab of its stored values, `scan` the
+same in parts.  Values at known positions are read directly and decoded on all cores; everything else goes through the
+netCDF library. These functions are loaded on first use, so that the library's lock alone is quick to import.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reading chunks where a chunk table places them: positioned reads and own decoding, whatever the format.
+"""Reading chunks located by a chunk table: positioned reads and decoding in cfagg, for any format.
 
-No library is asked, and no lock is held, so that chunks are decoded on all cores.
+No library is used and no lock is held, so that chunks are decoded on all cores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Entry", "Part", "Placed", "Touch", "damaged", "decoded", "entries", 
 #: Rows of a table that are looked up at once.
 _BATCH = 4096
 
-#: Bytes of a chunk without filters from which on only what is wanted is read.
+#: Size in bytes of a chunk without filters from which only the selected part is read.
 _LARGE = 1 << 18
 
 #: One touched chunk: its index in the chunk grid, place in the block, place in the chunk.
@@ -38,10 +38,10 @@ Touch = tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]
 #: Filter mask, byte offset (`None`: never written) and stored size of a chunk.
 Entry = tuple[int, int | None, int]
 
-#: A touched chunk, its shape, the number of its cell, where it stands, and the value of one that was never written.
+#: A touched chunk, its shape, the index of its cell, its entry, and the value if it was never written.
 Placed = tuple[Touch, tuple[int, ...], int, Entry, Any]
 
-#: Where values go in the block, and the values, in stored byte order.
+#: Place of values in the block, and the values, in stored byte order.
 Part = tuple[tuple[slice, ...], npt.NDArray[Any]]
 
 
@@ -64,7 +64,7 @@ def _placed(checked: Checked, table: ChunkTable, slices: Sequence[slice], contex
 
 
 def entries(table: ChunkTable, cells: npt.ArrayLike) -> list[Entry] | None:
-    """Return an entry per cell, `None` where none of their chunks is stored."""
+    """Return an entry per cell, or `None` if none of their chunks is stored."""
     rows = table.rows(cells)
     there = rows >= 0
     if not there.any():
@@ -74,7 +74,7 @@ def entries(table: ChunkTable, cells: npt.ArrayLike) -> list[Entry] | None:
 
 
 def decoded(checked: Checked, encoding: Encoding, placed: Iterable[Placed], context: Context) -> Iterator[Part]:
-    """Yield place and values of chunks, as `scan`."""
+    """Yield place and values of chunks, like `scan`."""
     scratch = _Scratch.take()
     try:
         for ((index, place, within), shape, cell, (mask, _, _), fill), held in _held(
@@ -102,7 +102,7 @@ def decoded(checked: Checked, encoding: Encoding, placed: Iterable[Placed], cont
 def raw(
     checked: Checked, encoding: Encoding, placed: Iterable[Placed], context: Context
 ) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
-    """Yield index, filter mask and bytes of chunks, as they are stored; the bytes are overwritten by the next step."""
+    """Yield index, filter mask and stored bytes of chunks; the bytes are overwritten by the next step."""
     scratch = _Scratch.take()
     try:
         for (touch, _, _, entry, _), held in _held(checked, encoding, placed, context, scratch):
@@ -120,7 +120,7 @@ def damaged(checked: Checked, index: tuple[int, ...], error: Exception, context:
 
 
 def _own(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return what a format's own decoder has made, if it is what the table says."""
+    """Return the result of a format's own decoder, if it agrees with the table."""
     found = np.asarray(values)
     if found.shape != shape or found.dtype.newbyteorder("=") != dtype.newbyteorder("="):
         raise filters.DamagedError(f"it decodes to {found.dtype} of shape {found.shape}, expected {dtype} of {shape}")
@@ -131,7 +131,7 @@ def _held(
     checked: Checked, encoding: Encoding, placed: Iterable[Placed], context: Context, scratch: _Scratch
 ) -> Iterator[tuple[Placed, Any]]:
     """Yield chunks with their bytes, `None` for one that was never written."""
-    # Of a large chunk without filters of which little is wanted its place is given instead.
+    # For a small part of a large chunk without filters, its position is returned instead.
     handle = checked.handle
     key = handle.key
     is_plain = not encoding.codecs and encoding.decode is None
@@ -158,7 +158,7 @@ def _held(
             )
         largest = filters.decoded_most(size, mask, encoding)
         if largest is not None and largest < nbytes:
-            # Before memory is taken for what cannot come.
+            # Before memory is allocated for a result that is impossible.
             raise damaged(
                 checked,
                 index,
@@ -174,9 +174,9 @@ def _held(
 
 
 class _Scratch:
-    """Memory for a chunk as stored and as decoded, used again by the next read of the same thread."""
+    """Memory for a chunk as stored and as decoded, reused by the next read of the same thread."""
 
-    # The system takes about as long to provide fresh memory as the decoders take to fill it.
+    # Allocating fresh memory takes the system about as long as decoders take to fill it.
 
     #: Larger memory is not kept.
     most = 2**25
@@ -189,7 +189,7 @@ class _Scratch:
 
     @classmethod
     def take(cls) -> _Scratch:
-        """Return memory that nobody else uses."""
+        """Return memory that is not in use elsewhere."""
         found = getattr(cls._last, "scratch", None)
         cls._last.scratch = None
         return found if isinstance(found, _Scratch) else cls()

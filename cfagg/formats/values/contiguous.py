@@ -1,4 +1,4 @@
-"""Reading values that are stored in one block of bytes, or one block a record, with positioned reads and no lock."""
+"""Reading values stored in one block of bytes, or one block per record, with positioned reads and no lock."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cfagg.storage.gate import Checked
 
 __all__ = ["gather", "read"]
 
-#: Bytes that a request costs: a longer gap is skipped, a shorter one read and thrown away.
+#: Cost of a request in bytes: a longer gap is skipped, a shorter one read and discarded.
 _REQUEST = 2**14
 
-#: Bytes of the largest array that is read as it stands, with no look at how it could be cut.
+#: Bytes of the largest array that is read whole without considering how to split it.
 _SMALL = 2**20
 
-#: Longest single request, where there is a choice.
+#: Longest single request, if there is a choice.
 _LONGEST = 2**26
 
 
 def read(
     checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
 ) -> npt.NDArray[Any]:
-    """Read a hyperslab in native byte order: one slice a dimension, 0 <= start <= stop <= size and step > 0."""
+    """Read a hyperslab in native byte order: one slice per dimension, 0 <= start <= stop <= size and step > 0."""
     handle = checked.handle
 
     def check(end: int) -> None:
@@ -48,12 +48,12 @@ def gather(
     take: Callable[[int, int], Any],
     check: Callable[[int], None] = lambda _: None,
 ) -> npt.NDArray[Any]:
-    """Return a hyperslab: `check` is told the byte where it ends, `take` gives that many bytes from a place on."""
+    """Return a hyperslab; `check` is called with its end in bytes, `take` reads a number of bytes at a position."""
     whole = _whole(storage, shape, slices)
     if whole is not None:
         check(storage.offset + whole)
         dtype = storage.encoding.dtype
-        # These stay in memory for thousands of files: arrays of their own, with a type that all share.
+        # These stay in memory for thousands of files, so they are copies with a shared type.
         native = np.dtype(dtype.type) if dtype.kind in "iuf" and dtype.metadata is None else dtype.newbyteorder("=")
         return np.frombuffer(take(whole, storage.offset), dtype).reshape(shape).astype(native)
     picked = [range(s.start, s.stop, s.step) for s in slices]
@@ -67,7 +67,7 @@ def gather(
         return block
     strides = _strides(storage, shape)
     first = storage.offset + sum(p[0] * s for p, s in zip(picked, strides, strict=True))
-    # From the first to behind the last selected element, along the axes from k on.
+    # Bytes from the first to the end of the last selected element, along the axes from k on.
     spans = [dtype.itemsize]
     for p, s in zip(reversed(picked), reversed(strides), strict=True):
         spans.insert(0, spans[0] + (p[-1] - p[0]) * s)
@@ -82,7 +82,7 @@ def gather(
 
 
 def _whole(storage: Contiguous, shape: Sequence[int], slices: Sequence[slice]) -> int | None:
-    """Return the bytes of all values, if all are asked for, stand in one block and are not many; else `None`."""
+    """Return the bytes of all values if all are selected, contiguous and not many; else `None`."""
     size = storage.encoding.dtype.itemsize
     for n, s in zip(shape, slices, strict=True):
         if s.start != 0 or s.stop != n or s.step != 1:
@@ -104,7 +104,7 @@ def _strides(storage: Contiguous, shape: Sequence[int]) -> list[int]:
 
 
 def _outer(counts: Sequence[int], spans: Sequence[int]) -> int:
-    """Return how many leading axes to walk with one request each, so that requests and bytes cost least together."""
+    """Return the number of leading axes to iterate with a request per index, minimising the total cost."""
     best, least = len(counts), None
     requests = 1
     for k in range(len(counts) + 1):

@@ -1,4 +1,4 @@
-"""Variables of files on other machines that only a library describes, by the metadata reader: it follows no links."""
+"""Variables of remote files that only a library describes, from the metadata reader, which follows no links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["find", "read"]
 
 
 def find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable | list[str]:
-    """Return a variable, or the names of those that there are."""
+    """Return a variable, or the names of those that exist."""
     try:
         with of_handle(handle) as dataset:
             found = _lookup(dataset, address, group)
@@ -54,7 +54,7 @@ def read(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDA
 
 
 def _texts(values: npt.NDArray[Any], checked: Checked, context: Context) -> npt.NDArray[Any]:
-    """Return texts as the netCDF library gives them."""
+    """Return texts as the netCDF library does."""
     texts = np.empty(values.shape, object)
     try:
         for index, value in np.ndenumerate(values):

@@ -21,40 +21,40 @@ __all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", 
 
 DamagedError = codecs.DamagedError
 
-#: Deflate, and the bytes that it makes of one at most.
+#: Deflate, and the most bytes that one deflated byte can inflate to.
 _DEFLATE, _DEFLATED = 1, 1032
 
-#: The filter that sorts bytes by their place in an element.
+#: The filter that sorts bytes by their position in an element.
 _SHUFFLE = 2
 
-#: Filters that the HDF5 library undoes: n-bit, scale and offset; and the bytes before the numbers of the last.
+#: Filters that the HDF5 library decodes: n-bit, scale-offset; and the header bytes of the latter.
 _NBIT, _SCALE, _SCALE_HEAD = 5, 6, 21
 
-#: Of szip's options: numbers begin with their highest byte; steps from one to the next are stored.
+#: Options of szip: big-endian numbers; differences between consecutive numbers are stored.
 _SZIP_BIG, _SZIP_STEPS = 16, 32
 
-#: Of szip: bytes before the stream, the most samples of a block and of a line, and the bits of those stored by bytes.
+#: Of szip: bytes before the stream, most samples of a block and of a line, and bits of samples stored by bytes.
 _SZIP_HEAD, _SZIP_BLOCK, _SZIP_LINE, _SZIP_BYTES = 4, 32, 4096, (32, 64)
 
-#: A part of a chunk that is smaller by so much is picked out of its sorted bytes; up to so many elements at once.
+#: The factor by which a part of a chunk is smaller if picked from sorted bytes; most elements picked at once.
 _FEW, _PICKED = 16, 4096
 
 _Memory = npt.NDArray[np.uint8] | None
 
 
 class _Filter(NamedTuple):
-    """How a filter is undone."""
+    """The decoder of a filter."""
 
-    # It is given the bytes, the filter's parameters, how many bytes may come out at least and at most, and the array
-    # that is to hold them, which it uses where its own result fits.
+    # It is called with the bytes, the filter's parameters, the fewest and most bytes of the result, and an array for
+    # the result, which it uses if the result fits.
 
     undo: Callable[[Any, tuple[int, ...], int, int, _Memory], Any]
-    #: Bytes that it adds; `None` for compression, which makes any number of bytes.
+    #: Bytes that it adds; `None` for compression, whose size varies.
     adds: int | None
 
 
 def known(filters: tuple[Codec, ...]) -> bool:
-    """Return whether every filter of a pipeline of (number, parameters) can be undone here."""
+    """Return whether every filter of a pipeline of (number, parameters) can be decoded here."""
     return all(number in _FILTERS for number, _ in filters)
 
 
@@ -66,8 +66,8 @@ def decode(
     out: _Memory = None,
     within: tuple[slice, ...] | None = None,
 ) -> npt.NDArray[Any]:
-    """Undo the filters of a chunk but those that its mask says were skipped; return the wanted part of its values."""
-    # The result is a view of `out`, of the bytes of a chunk, where the first filter can write into that.
+    """Undo the filters of a chunk except those skipped according to its mask; return the selected values."""
+    # The result is a view of `out`, memory of the size of a chunk, if the first filter can write into it.
     expected = encoding.dtype.itemsize * math.prod(shape)
     used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
     few = within is not None and _is_shuffled(used, encoding.dtype) and is_few(within, shape)
@@ -81,9 +81,9 @@ def decode(
 def placing(
     encoding: Encoding, shape: tuple[int, ...], places: npt.NDArray[np.int64] | None
 ) -> Callable[[bytes, npt.NDArray[Any]], object]:
-    """Return what undoes all filters of a chunk, and puts its values at some places, or all, into a contiguous array.
+    """Return a function that decodes a chunk and copies its values, all or those at some places, to a contiguous array.
 
-    Places are counted in C order. What is the same for all chunks is found out here, once.
+    Places are in C order. Properties common to all chunks are determined here, once.
     """
     used, dtype = list(encoding.codecs), encoding.dtype
     count = math.prod(shape)
@@ -114,12 +114,12 @@ def placing(
     )
 
 
-#: A filter, its parameters, the fewest and most bytes that it gives, and whether it is the one that gives the values.
+#: A filter, its parameters, the fewest and most bytes of its result, and whether its result is the values.
 type _Steps = list[tuple[Any, tuple[int, ...], int, int, bool]]
 
 
 def _steps(used: list[Codec], expected: int, *, sorted_: bool) -> _Steps:
-    """Return how filters are undone, the last first; all but the first filter where bytes may stay sorted."""
+    """Return the decoding steps, the last filter first; without the first filter if bytes may stay sorted."""
     sizes = _sizes(used, expected)
     return [
         (_FILTERS[number].undo, parameters, *sizes[k], k == 0)
@@ -129,7 +129,7 @@ def _steps(used: list[Codec], expected: int, *, sorted_: bool) -> _Steps:
 
 
 def _through(steps: _Steps, data: Any, expected: int, out: _Memory) -> Any:
-    """Undo filters; what comes out has the expected size."""
+    """Undo filters; the result has the expected size."""
     plain = data
     for undo, parameters, fewest, most, is_last in steps:
         plain = undo(plain, parameters, fewest, most, out if is_last else None)
@@ -140,24 +140,24 @@ def _through(steps: _Steps, data: Any, expected: int, out: _Memory) -> Any:
 
 
 def _is_shuffled(used: list[Codec], dtype: np.dtype[Any]) -> bool:
-    """Return whether the bytes of whole elements were sorted before anything else was done."""
+    """Return whether the first filter sorted the bytes of whole elements."""
     return bool(used) and used[0] == (_SHUFFLE, (dtype.itemsize,))
 
 
 def is_few(within: tuple[slice, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether a part of a chunk is so small that it is picked out."""
+    """Return whether a part of a chunk is small enough to be picked from sorted bytes."""
     return math.prod(len(range(s.start, s.stop, s.step)) for s in within) * _FEW <= math.prod(shape)
 
 
 def _picked(plain: Any, dtype: np.dtype[Any], shape: tuple[int, ...], within: tuple[slice, ...]) -> npt.NDArray[Any]:
-    """Return a few elements of a chunk whose bytes are sorted by their place in an element."""
+    """Return a few elements of a chunk whose bytes are sorted by their position in an element."""
     places = np.frombuffer(plain, np.uint8).reshape(dtype.itemsize, *shape)[(slice(None), *within)]
     found = np.ascontiguousarray(np.moveaxis(places, 0, -1))
     return found.view(dtype)[..., 0]
 
 
 def decoded_most(size: int, mask: int, encoding: Encoding) -> int | None:
-    """Return how many bytes a stored chunk of some size can become, `None` where that is not known."""
+    """Return the most bytes that a stored chunk of some size can decode to, or `None` if unknown."""
     if encoding.decode is not None:
         return None
     for k, (number, _) in reversed(list(enumerate(encoding.codecs))):
@@ -174,7 +174,7 @@ def decoded_most(size: int, mask: int, encoding: Encoding) -> int | None:
 
 
 def _sizes(used: list[Codec], nbytes: int) -> list[tuple[int, int]]:
-    """Return the fewest and the most bytes that undoing each filter may give."""
+    """Return the fewest and the most bytes of the result of undoing each filter."""
     found = []
     fewest = most = nbytes
     for number, _ in used:
@@ -185,7 +185,7 @@ def _sizes(used: list[Codec], nbytes: int) -> list[tuple[int, int]]:
 
 
 def check_unknown(data: npt.NDArray[np.uint8], mask: int, encoding: Encoding, shape: tuple[int, ...]) -> None:
-    """Look at a chunk behind an unknown filter, as far as damage can be seen, before a library undoes it."""
+    """Check a chunk with an unknown filter for detectable damage before a library decodes it."""
     used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
     size = encoding.dtype.itemsize * math.prod(shape)
     plain: Any = data
@@ -207,14 +207,14 @@ def check_unknown(data: npt.NDArray[np.uint8], mask: int, encoding: Encoding, sh
 
 
 def _needed(number: int, parameters: tuple[int, ...], data: memoryview, size: int, count: int) -> int | None:
-    """Return the bytes that the filters which pack bits take; `None` where that is not known."""
+    """Return the bytes needed by filters that pack bits, or `None` if unknown."""
     if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
         bits = int.from_bytes(data[:4], "little")
         return _SCALE_HEAD + -(-count * bits // 8) if bits <= 8 * size else None
     if number == _NBIT and len(parameters) > 7 and parameters[2] == count and parameters[4] == size:
         if parameters[1]:
             return count * size
-        # Others than numbers are packed member by member.
+        # Types other than numbers are packed member by member.
         return -(-count * parameters[6] // 8) if parameters[3] == 1 else None
     return None
 
@@ -232,7 +232,7 @@ def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: 
 def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:
     from cfagg.kernels.unpacking import unpack_szip
 
-    # A copy: what is compiled for memory that may be written is not for other memory.
+    # A copy, since the kernel is compiled for writable memory only.
     stored = np.array(np.frombuffer(data, np.uint8))
     if len(parameters) < 4 or stored.size < _SZIP_HEAD:
         raise DamagedError("its header ends early")
@@ -257,7 +257,7 @@ def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out:
 
 #: By the filters' numbers: deflate, shuffle, fletcher32, szip, bzip2, LZF, Blosc, zstd.
 _FILTERS: dict[int, _Filter] = {
-    # The HDF5 library takes the first stream, and so what follows it does not count.
+    # The HDF5 library decodes the first stream, and so anything after it is ignored.
     _DEFLATE: _Filter(lambda data, _, *sizes: codecs.inflate(data, *sizes, members=False), None),
     _SHUFFLE: _Filter(lambda data, sizes, fewest, most, out: codecs.unshuffle(data, (*sizes, 1)[0], out), 0),  # noqa: ARG005
     3: _Filter(lambda data, *_: codecs.strip_fletcher32(data), 4),

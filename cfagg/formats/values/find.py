@@ -1,4 +1,4 @@
-"""Choosing the reader for a file, and remembering the headers of the files used last."""
+"""Choosing the reader for a file, and caching the headers of recently used files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cfagg.storage.locks import forkable
 
 __all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read", "scan"]
 
-#: Headers remembered, each some kilobytes.
+#: Cached headers, each some kilobytes.
 REMEMBERED = 2048
 
-#: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
+#: Bytes at the start of a file that are read at once: most headers of netCDF-4 files are there.
 HEAD = 2**14
 
 _lock = forkable()
@@ -38,7 +38,7 @@ def locate(
     path: str, address: str, context: Context, group: str = "/", judge: Callable[[str], None] | None = None
 ) -> StoredVariable:
     """Find a variable in a file; a plain name is searched from `group` upwards."""
-    # `judge` raises where the file that was opened, given by its path without symbolic links, may not be read.
+    # `judge` raises an error if the opened file, given by its path without symbolic links, may not be read.
     handle = handles.get(path, context)
     if judge is not None:
         judge(handle.real)
@@ -57,12 +57,12 @@ def locate(
 
 
 def located(handle: Handle, address: str, context: Context) -> StoredVariable:
-    """Find a variable in an open file, which is not remembered."""
+    """Find a variable in an open file, without caching it."""
     return _find(handle, address, context, "/")
 
 
 def is_only_a_dimension(key: FileKey, name: str, context: Context) -> bool:
-    """Return whether it is known without a library that a name of a file's root group has no variable."""
+    """Return whether a name in a file's root group is known, without a library, to have no variable."""
     handle = handles.of(key, context)
     start = handle.some(HEAD, 0, context)
     return start.startswith(MAGIC) and variables.is_only_a_dimension(handle, start, name)
@@ -82,19 +82,19 @@ def read(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
     if reading.is_own(variable):
         return reading.read(checked, variable, slices, context)
     if variable.chunks:
-        # The library takes memory for the whole of a chunk.
+        # The library allocates memory for a whole chunk.
         nbytes = math.prod(variable.chunks) * variable.header.dtype.itemsize
         check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
     if checked.handle.data is not None:
         from cfagg.formats.values import described
 
         return described.read(checked, slices, context)
-    # The netCDF library has some of the other filters, depending on how it was built.
+    # The netCDF library supports some of the other filters, depending on its build.
     return netcdf.read(checked, slices, context)
 
 
 def check(variable: StoredVariable, context: Context) -> Checked:
-    """Return the proof that values of a variable may be read; its file is opened again where it is not open."""
+    """Return the proof that values of a variable may be read; its file is opened again if it is closed."""
     return admit(handles.of(variable.key, context), variable.path, variable.references, context)
 
 
@@ -109,14 +109,14 @@ def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     start = handle.some(HEAD, 0, context)
     form = built_in(handle, context, start)
-    # As `isinstance(form, Locating)`, which takes longer than finding does.
+    # Like `isinstance(form, Locating)`, which takes longer than finding the variable.
     locate = getattr(form, "locate", None)
     found: StoredVariable | None = None if locate is None else locate(handle, start, address, group, context)
     return found if found is not None else _by_library(handle, address, context, group)
 
 
 def _by_library(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
-    """Return a variable that only the netCDF library understands; what it would read of it was checked."""
+    """Return a variable that only the netCDF library understands; everything that it would read has been checked."""
     if handle.data is not None:
         from cfagg.formats.values import described
 
@@ -136,7 +136,7 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
 
 
 def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
-    """Return a variable as the netCDF library describes it."""
+    """Return a variable as described by the netCDF library."""
     from cfagg.formats.hdf5 import library_variables as hdf5
 
     with netcdf.opened_handle(handle, context) as dataset:

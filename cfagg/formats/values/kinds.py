@@ -1,4 +1,4 @@
-"""Formats that are taken for netCDF by mistake, known by their first bytes."""
+"""Formats that are mistaken for netCDF, recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["is_page", "kind"]
 
-#: First bytes of a file -> what it is.
+#: First bytes of a file -> its format.
 _MARKS = {
     b"GRIB": "GRIB",
     b"BUFR": "BUFR",
@@ -27,12 +27,12 @@ _PP = {256: 4, 512: 8}
 
 
 def is_page(head: bytes) -> bool:
-    """Return whether a file begins as a web page does: servers send one where a file is not there."""
+    """Return whether a file begins like a web page, which servers send if a file does not exist."""
     return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
 
 
 def kind(head: bytes) -> str | None:
-    r"""Return what a file is by its first 8 bytes, `None` where they say nothing.
+    r"""Return the format of a file by its first 8 bytes, or `None` if unknown.
 
     >>> kind(b"GRIB\0\0\0\2"), kind(b"\0\0\1\0\0\0\7\xd0")
     ('GRIB', 'PP, big-endian with words of 4 bytes')
@@ -45,7 +45,7 @@ def kind(head: bytes) -> str | None:
     if found is None and len(head) >= 8:
         for order, name in (("big", "big"), ("little", "little")):
             word = _PP.get(int.from_bytes(head[:4], order))  # type: ignore[arg-type]
-            # The first word of a header is a year, or a missing one.
+            # The first word of a header is a year, or missing.
             if word is not None and -32768 <= int.from_bytes(head[4:8], order, signed=True) <= 9999:  # type: ignore[arg-type]
                 return f"PP, {name}-endian with words of {word} bytes"
     return found

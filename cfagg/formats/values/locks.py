@@ -1,6 +1,6 @@
-"""The one lock around the netCDF-C and HDF5 libraries, which are not thread-safe.
+"""The global lock around the netCDF-C and HDF5 libraries, which are not thread-safe.
 
-Other code in the process may use the same libraries through xarray, so its locks are taken too where it is loaded.
+Other code in the process may use the same libraries through xarray, so its locks are acquired, too, if it is loaded.
 """
 
 from __future__ import annotations

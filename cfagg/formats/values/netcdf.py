@@ -1,7 +1,7 @@
 """Reading through the netCDF-C library: any netCDF-3, netCDF-4 or CDF-5 file that was checked, under one lock.
 
-The library reads all metadata when it opens a file, follows links to other files and has no bounds where a header is
-damaged: it gets a file only after `check_file`.
+The library reads all metadata when it opens a file, follows links to other files and does not check bounds in damaged
+headers: it gets a file only after `check_file`.
 
 Open files are kept in a pool of bounded size, the least recently used is closed first.
 """
@@ -44,14 +44,14 @@ __all__ = [
     "read",
 ]
 
-#: What netCDF4-python raises about a file, a variable or its values.
+#: Errors of netCDF4-python about a file, a variable or its values.
 _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
 
 
 def dataset_of(path: str, mode: Literal["r", "a"]) -> netCDF4.Dataset:
-    """Return the dataset of a file that was checked; one that cannot be opened to its end is closed."""
-    # What netCDF4 leaves of such a file refers to itself.  The garbage collector would close it whenever it comes by,
-    # in any thread and without the lock, while another thread is inside the library, which crashes.
+    """Return the dataset of a checked file; if opening fails midway, it is closed."""
+    # The object that netCDF4 leaves then refers to itself.  The garbage collector would close it at any time, in any
+    # thread and without the lock, while another thread is inside the library, which would crash.
     import netCDF4
 
     dataset = netCDF4.Dataset.__new__(netCDF4.Dataset)
@@ -74,7 +74,7 @@ def _open(handle: Handle) -> netCDF4.Dataset:
 
 
 def _close(dataset: netCDF4.Dataset) -> None:
-    # It was only read: whatever the library says, nothing is lost.
+    # It was only read, so errors of the library can be ignored.
     with contextlib.suppress(OSError, RuntimeError):
         netcdf_files.close(dataset)
 
@@ -105,14 +105,14 @@ def check_file(handle: Handle, context: Context) -> Checked:
 
 @contextmanager
 def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
-    """Hold the library lock and the file's dataset, for metadata only; do not keep what it gives."""
+    """Hold the library lock and the file's dataset, for metadata only; its objects must not be kept."""
     with opened_handle(handles.get(path, context), context) as dataset:
         yield dataset
 
 
 @contextmanager
 def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
-    """Hold the library lock and the dataset of an open file, as `opened`."""
+    """Hold the library lock and the dataset of an open file, like `opened`."""
     with LIBRARY:
         try:
             yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
@@ -121,7 +121,7 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
                 f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file"
             ) from error
         except (AttributeError, RuntimeError, OSError) as error:
-            # What the library says of damage that it finds only when it is asked for an attribute or a dimension.
+            # Damage that the library detects only when an attribute or a dimension is read.
             if not str(error).startswith("NetCDF: "):
                 raise
             raise context.damage(
@@ -130,7 +130,7 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
 
 
 def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
-    """Return the dataset of a file that was checked; the library lock is held."""
+    """Return the dataset of a checked file; the library lock is held."""
     try:
         found: netCDF4.Dataset = _pool.get(handle)
     except _LIBRARY_ERRORS as error:
@@ -225,7 +225,7 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
                 f"variable {address!r} of {path} cannot be read; the library reports: {error}; restore the file"
             ) from error
     if dtype.kind == "O":
-        # A scalar string comes as str, and NumPy must not make a fixed-width or nested array of what it is given.
+        # A scalar string is a str, which NumPy must not convert to a fixed-width or nested array.
         block = np.empty(np.shape(values) if isinstance(values, np.ndarray) and values.dtype == object else (), object)
         block[...] = values
     else:

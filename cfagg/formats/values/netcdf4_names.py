@@ -1,10 +1,10 @@
-"""What the netCDF library writes into HDF5 files for itself."""
+"""Names that the netCDF library uses internally in HDF5 files."""
 
 from __future__ import annotations
 
 __all__ = ["INTERNAL", "NON_COORDINATE", "NO_VARIABLE", "stored_paths"]
 
-#: Attributes that are the library's own.
+#: Attributes of the library itself.
 INTERNAL = frozenset(
     {
         "CLASS",
@@ -21,10 +21,10 @@ INTERNAL = frozenset(
     }
 )
 
-#: How the name of a scale begins that is a dimension without a variable.
+#: Beginning of the NAME of a scale that is a dimension without a variable.
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
-#: How the name of a variable begins that is named like a dimension but is not its coordinate variable.
+#: Prefix of the name of a variable that has the name of a dimension but is not its coordinate variable.
 NON_COORDINATE = "_nc4_non_coord_"
 
 

@@ -1,4 +1,4 @@
-"""A variable of an open file, by where its values are stored."""
+"""A variable of an open file, read from the location of its values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-# What reads values is loaded with the first of them.
+# The functions that read values are loaded on first use.
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -21,9 +21,9 @@ __all__ = ["OpenVariable"]
 
 
 class OpenVariable:
-    """Reads a variable of an open file by where its values stand, which is found when the first are asked for.
+    """Reads a variable of an open file from the location of its values, which is found on the first read.
 
-    Where only a library knows, `find` gives what reads hyperslabs instead.
+    If only a library knows it, `find` returns a function that reads hyperslabs instead.
     """
 
     __slots__ = ("_context", "_find", "_found", "_handle", "_lock")
@@ -35,14 +35,14 @@ class OpenVariable:
 
     @property
     def found(self) -> StoredVariable | _Slab:
-        """Where the values stand, or what reads them."""
+        """The location of the values, or a function that reads them."""
         with self._lock:
             if self._found is None:
                 self._found = self._find()
             return self._found
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Return a hyperslab, as `read`."""
+        """Return a hyperslab, like `read`."""
         found = self.found
         if callable(found):
             return found(slices)
@@ -51,7 +51,7 @@ class OpenVariable:
         return read(self._admitted(found), found, slices, self._context)
 
     def scan(self, slices: Sequence[slice]) -> Iterable[Part]:
-        """Return a hyperslab in parts, as `scan`."""
+        """Return a hyperslab in parts, like `scan`."""
         found = self.found
         if callable(found):
             block = found(tuple(slices))

@@ -1,4 +1,4 @@
-"""Files that libraries keep open between reads: a bounded number, the least recently used is closed first."""
+"""Files that libraries keep open between reads: a bounded number, of which the least recently used is closed first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pool:
 
     @property
     def limit(self) -> int:
-        """How many are kept open."""
+        """Number of files that are kept open."""
         if self._limit is None:
             self._limit = max(share_of_open_files() // 2, 2)
         return self._limit
@@ -45,19 +45,19 @@ class Pool:
     def has(self, handle: Handle) -> bool:
         """Return whether the library has a file open."""
         if self.process != os.getpid():
-            # A child shares file positions with its parent: it opens anew, and does not close what is not its own.
+            # A child process shares file positions with its parent: it opens files again, and leaves the others open.
             self.inherited.append(self.held)
             self.held, self.process = OrderedDict(), os.getpid()
         return handle.key in self.held
 
     def get(self, handle: Handle) -> Any:
-        """Return what the library has opened, opening it where it has not."""
+        """Return the library's object for a file, which is opened if necessary."""
         key = handle.key
         if self.has(handle):
             self.held.move_to_end(key)
             return self.held[key]
         self.shrink(self.limit - 1)
-        # A file that was replaced is another file, and the handle of the old one is of no use any more.
+        # A file that was replaced is another file, and the handle of the old one is no longer useful.
         for old in [k for k in self.held if k.path == key.path]:
             self.closes(self.held.pop(old))
         opened = self._open(handle)
@@ -99,7 +99,7 @@ def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
         return False
     spare: list[int] = []
     try:
-        # So many files a library opens for one.
+        # The number of files that a library opens for one.
         spare.extend(os.dup(handle.fd) for _ in range(3))
     except OSError as found:
         return found.errno in (errno.EMFILE, errno.ENFILE)
@@ -110,7 +110,7 @@ def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
 
 
 def _relieve() -> bool:
-    """Close half of what libraries keep open, and keep no more from now on; what was used last may be in use."""
+    """Close half of the files that libraries keep open, and lower the limit; the last used may be in use."""
     with LIBRARY:
         held = [(pool, len(pool.held)) for pool in _pools if pool.process == os.getpid()]
         for pool, n in held:
@@ -135,7 +135,7 @@ def set_open_files(limit: int) -> None:
 
 
 def close_files() -> None:
-    """Close the files that stay open; a later read opens them again.
+    """Close all files that are kept open; a later read opens them again.
 
     >>> close_files()
     >>> open_files()
@@ -148,5 +148,5 @@ def close_files() -> None:
 
 
 def open_files() -> int:
-    """Return how many files are kept open now; one that libraries have open too counts for each of them."""
+    """Return the number of files kept open; a file that libraries also have open counts once for each."""
     return len(handles) + sum(len(pool.held) for pool in _pools)

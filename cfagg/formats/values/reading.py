@@ -1,4 +1,4 @@
-"""Reading and decoding values by where they are stored, without a library."""
+"""Reading and decoding values from their location, without a library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cfagg.storage.gate import Checked
 
 __all__ = ["is_own", "read", "scan"]
 
-#: From so many bytes on, chunks are given one by one.
+#: Number of bytes from which chunks are returned one by one.
 DIRECT_BYTES = 2**16
 
 
@@ -45,8 +45,8 @@ def read(checked: Checked, variable: StoredVariable, slices: Sequence[slice], co
 
 def scan(checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterable[Part]:
     """Return a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
-    # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
-    # and the output.  All else comes as one.
+    # Large chunks are returned one by one, in the file's byte order, so that no array of the whole is needed between
+    # the file and the output.  Everything else is returned as one part.
     chunks = None if isinstance(variable.storage, Contiguous) else variable.chunks
     if chunks and math.prod(chunks) * (size := variable.header.dtype.itemsize) >= DIRECT_BYTES:
         for s in slices:

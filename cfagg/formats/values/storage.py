@@ -1,4 +1,4 @@
-"""A variable found in a file: its header, and how its values are stored there."""
+"""A variable found in a file: its header, and the storage of its values."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Contiguous:
-    """Values in one block of bytes, or one block a record: a chunk table that takes no columns."""
+    """Values in one block of bytes, or one block per record: a chunk table without columns."""
 
-    #: Byte at which the first value stands; -1 where nothing was ever written.
+    #: Byte at which the first value is stored; -1 if nothing was ever written.
     offset: int
-    #: Bytes from one index of the first dimension to the next; 0 where they follow each other.
+    #: Bytes from one index of the first dimension to the next; 0 if contiguous.
     record: int
     encoding: Encoding
 
 
 @dataclass(frozen=True, slots=True)
 class Chunked:
-    """Values in HDF5 chunks, whose table is looked up as far as a selection asks for it."""
+    """Values in HDF5 chunks, whose table is looked up as far as a selection needs it."""
 
-    #: Their shape.
+    #: Shape of the chunks.
     chunks: tuple[int, ...]
     encoding: Encoding
-    #: In the file, for messages.
+    #: Path in the file, for messages.
     path: str
-    #: Where the table of chunks stands, or how it is found; `None` where that is the library's to say.
+    #: Location of the table of chunks, or how to find it; `None` if only the library can.
     tree: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Values that only the netCDF library reads; the shape of a chunk, where there are chunks."""
+    """Values that only the netCDF library reads; the shape of a chunk, if there are chunks."""
 
     chunks: tuple[int, ...] | None = None
 
@@ -57,23 +57,23 @@ class StoredVariable:
     """A variable found in a file, whose state was `key` then."""
 
     key: FileKey
-    #: As it was asked for; `path` is its own path in the file.
+    #: As requested; `path` is its own path in the file.
     address: str
     group: str
-    #: What the file says about it; the type is in native byte order.
+    #: Its description in the file; the type is in native byte order.
     header: Header
     storage: Contiguous | Chunked | ChunkTable | Library
     path: str
-    #: What it refers to outside the file; `None`, which the gate refuses, where that is not known.
+    #: Its references outside the file; `None`, which the gate refuses, if unknown.
     references: Sequence[Reference] | None = None
-    #: What the coordinates of its dimensions are, as far as whoever told of it knows without its file.
+    #: The identities of the coordinates of its dimensions, as far as known without its file.
     identities: Mapping[str, Any] | None = None
-    #: Of a field of a PP file: its LBPACK.
+    #: LBPACK of a field of a PP file.
     packing: int | None = None
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        """Shape of a chunk, `None` where values are contiguous or chunks differ."""
+        """Shape of a chunk, or `None` if values are contiguous or chunks differ."""
         if isinstance(self.storage, ChunkTable):
             axes = self.storage.grid.axes
             lengths = tuple(axis.chunk for axis in axes if isinstance(axis, Regular))
@@ -82,7 +82,7 @@ class StoredVariable:
 
     @property
     def encoding(self) -> dict[str, Any]:
-        """How the values are compressed, by the names of netCDF4-python; of what others compress, nothing."""
+        """Compression of the values, by the names of netCDF4-python; empty for other forms of storage."""
         if not isinstance(self.storage, Chunked):
             return {}
         filters = dict(self.storage.encoding.codecs)
@@ -97,7 +97,7 @@ class StoredVariable:
 
     @property
     def other_filters(self) -> tuple[int, ...]:
-        """The numbers of filters that `encoding` does not tell of, as zstd is one."""
+        """The numbers of filters that `encoding` does not include, such as zstd."""
         if not isinstance(self.storage, Chunked):
             return ()
         return tuple(n for n, _ in self.storage.encoding.codecs if n not in (_DEFLATE, _SHUFFLE, _FLETCHER32))
