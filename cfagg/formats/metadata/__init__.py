@@ -1,1 +1,1 @@
-"""Building the metadata model of a check from whatever holds the dataset."""
+"""Building the metadata model of a check from any representation of a dataset."""

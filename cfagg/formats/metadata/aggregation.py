@@ -34,7 +34,7 @@ DIMENSIONS = ("aggregated_dimensions", "cfa_dimensions", "nca_dimensions")
 
 def aggregated(dataset: Dataset) -> None:
     """Mark the aggregation variables of a dataset, and give them the dimensions that their attributes name."""
-    # A name that no dimension has stands for a dimension of size 0, which a rule tells of.
+    # An unknown name represents a dimension of size 0, which a rule reports.
     resolver: Resolver | None = None
     for variable in dataset.variables:
         if MARKS.isdisjoint(variable.attributes) or variable.dialect is not None:
@@ -48,12 +48,12 @@ def aggregated(dataset: Dataset) -> None:
         variable.stored_dimensions = variable.dimensions
         variable.dimensions = tuple(found)
         variable.dialect = dialect
-        variable.__dict__.pop("dims", None)  # the names were perhaps asked for before
+        variable.__dict__.pop("dims", None)  # the names may have been cached before
 
 
 def dialect_of(variable: Variable, dataset: Dataset) -> Dialect:
-    """Return how a variable with one of the `MARKS` is described."""
-    # All dialects are loaded with it, and few files hold an aggregation.
+    """Return the dialect of a variable with one of the `MARKS`."""
+    # This loads all dialects, and few files contain an aggregation.
     from cfagg.conventions.detection import detect
 
     attributes = {k: v for k, v in variable.attributes.items() if isinstance(v, str)}

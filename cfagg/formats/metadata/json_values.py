@@ -1,4 +1,4 @@
-"""JSON attributes as the model represents them."""
+"""JSON attributes in the representation of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["value_of_json"]
 
 
 def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
-    """Return an attribute in the form of the model, of a NumPy type where the store tells one.
+    """Return an attribute in the form of the model, in a NumPy type if the store gives one.
 
     >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
     (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
@@ -24,7 +24,7 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
     if isinstance(given, str):
         return given if _is_text(given) else given.encode("utf-8", "surrogatepass")
     if type_ is not None and type_.endswith("S1") and not _holds_text(given):
-        # The netCDF library writes characters that happen to be JSON, such as units of "1", as what they mean there.
+        # The netCDF library writes text that happens to be valid JSON, such as units of "1", as the JSON value.
         return json.dumps(given, ensure_ascii=False)
     if isinstance(given, bool) or given is None or isinstance(given, dict):
         other: object = given
@@ -53,7 +53,7 @@ def _is_text(text: str) -> bool:
 
 
 def _with_names(values: list[Any]) -> list[Any] | None:
-    """Return numbers among which some are written by name, as JSON has no infinities; `None` where others are."""
+    """Return numbers of which some are written by name, as JSON has no infinities, or `None` for other values."""
     found = [NON_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
     plain = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
     return found if plain and any(not isinstance(v, str) for v in values) else None

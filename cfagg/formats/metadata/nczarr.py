@@ -1,6 +1,6 @@
-"""What the netCDF library records in the Zarr stores that it writes (NCZarr): dimensions and types of attributes.
+"""Metadata that the netCDF library adds to its Zarr stores (NCZarr): dimensions and types of attributes.
 
-It has called its notes by several names: ``_nczarr_array`` among the attributes, ``_NCZARR_ARRAY`` in ``.zarray``.
+It has used several names for them: ``_nczarr_array`` among the attributes, ``_NCZARR_ARRAY`` in ``.zarray``.
 
 Source: "NCZarr" in the netCDF user guide.
 """
@@ -15,7 +15,7 @@ __all__ = ["HIDDEN", "Notes", "notes_of"]
 
 _NAMES = ("superblock", "group", "array", "attr", "attrs")
 
-#: Attributes that are the library's own.
+#: Attributes of the library itself.
 HIDDEN = frozenset(
     {"_ARRAY_DIMENSIONS", "_NCProperties", *(f"_{p}_{n}" for n in _NAMES for p in ("nczarr",))}
     | {f"_NCZARR_{n.upper()}" for n in _NAMES}
@@ -27,15 +27,15 @@ class Notes:
     """The notes of one group or array."""
 
     found: bool = False
-    #: Those of a group: size, and whether it may grow.
+    #: Dimensions of a group: size, and whether it is unlimited.
     dimensions: dict[str, tuple[int, bool]] = field(default_factory=dict)
     #: Arrays and groups of a group, in order.
     order: list[str] = field(default_factory=list)
     #: Paths of the dimensions of an array.
     references: list[Any] | None = None
-    #: Whether an array of one element stands for a scalar.
+    #: Whether an array of one element represents a scalar.
     scalar: bool = False
-    #: NumPy's names of the types of attributes, and whether they are told at all.
+    #: NumPy's names of the types of attributes, and whether they are given at all.
     types: dict[str, str] = field(default_factory=dict)
     typed: bool = False
 

@@ -1,7 +1,7 @@
-"""An open `netCDF4.Dataset` as the model: whatever the netCDF library has opened or has in memory.
+"""An open `netCDF4.Dataset` as the model: anything that the netCDF library has opened or has in memory.
 
-The library would read the values of other files that an HDF5 file leads to.  So each variable is admitted by the gate,
-of the very file that the library has open, before it is asked for values.
+The library would read values of other files to which an HDF5 file refers.  So the gate has to admit each variable, in
+the file that the library actually has open, before values are requested.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from cfagg.storage.gate import Checked, admit
 
 __all__ = ["open_netcdf4"]
 
-#: Formats that lead to no other file: classic files, and what a server sends.
+#: Formats that do not refer to other files: classic files, and data from a server.
 _CLOSED = frozenset({"NETCDF3", "DAP2", "DAP4"})
 
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
 
 
 def open_netcdf4(source: Any) -> Dataset:
-    """Return the model of an open `netCDF4.Dataset`, or of one of its groups; it stays open and as it is."""
+    """Return the model of an open `netCDF4.Dataset`, or of one of its groups; it stays open and unchanged."""
     root = Group()
     with LIBRARY:
         whole = source
@@ -68,7 +68,7 @@ class _Gate:
             self._source.sync()
             self._files = _open_files(self._name)
         if not self._files:
-            # The library itself makes nothing that leads elsewhere; what was read into memory may.
+            # The library itself writes no external references, but a file read into memory may have some.
             return admit(own, path, () if _is_writable(self._source) else None)
         from cfagg.formats.hdf5 import library_variables as hdf5
 
@@ -78,7 +78,7 @@ class _Gate:
 
 
 def _open_files(name: str) -> list[Handle]:
-    """Return handles of the files that this process has open under a name, exchanged and removed ones too."""
+    """Return handles of the files that this process has open under a name, including replaced and removed ones."""
     if not Path("/proc/self/fd").is_dir():
         return [open_regular(name)] if Path(name).exists() else []
     targets = {}
@@ -88,13 +88,13 @@ def _open_files(name: str) -> list[Handle]:
     known = {str(Path(name).absolute()), os.path.realpath(name)}
     found = [number for number, target in targets.items() if target in known]
     if not found:
-        # The working directory may have been another one when the file was opened.
+        # The working directory may have been different when the file was opened.
         found = [n for n, target in targets.items() if target.startswith("/") and Path(target).name == Path(name).name]
     return [open_regular(f"/proc/self/fd/{number}") for number in found]
 
 
 def _is_writable(source: Any) -> bool:
-    """Return whether the library lets a dataset be changed; nothing is."""
+    """Return whether the library allows changes to a dataset, without making any."""
     name = "cfagg"
     while name in source.ncattrs():
         name += "_"
@@ -135,7 +135,7 @@ def _variable(group: Group, variable: Any, gate: _Gate) -> Variable:
 
 
 def _dimension(group: Group, dimension: Any) -> Dimension:
-    """Return the model's dimension; one of a group above that which is checked is taken into it."""
+    """Return the model's dimension; one from a group above the checked one is moved into it."""
     home = dimension.group().path
     for level in group.ancestors():
         known = level.dimensions.get(dimension.name)

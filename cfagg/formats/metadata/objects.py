@@ -1,4 +1,4 @@
-"""Datasets that another library has opened or made: which reader takes one is seen from where its type comes from."""
+"""Datasets opened or created by another library: the module of its type selects the reader."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cfagg.model.dataset import Dataset
 
 __all__ = ["open_object"]
 
-#: Bytes of the largest file that is not a plain one.
+#: Bytes of the largest file that is not a regular one.
 _LARGEST = 1 << 28
 
 
 def open_object(source: Any) -> Dataset:
     """Return the model of an object of xarray, or of an open one of netCDF4, h5py or zarr."""
-    # By name, so that no library is loaded that the object does not come from.
+    # By name, so that no other library is loaded.
     for type_ in type(source).__mro__:
         known = type_.__module__.partition(".")[0], type_.__name__
         if known[0] == "xarray" and known[1] in ("Dataset", "DataArray", "DataTree"):
@@ -41,7 +41,7 @@ def open_object(source: Any) -> Dataset:
 
 
 def _h5py(file: Any) -> Dataset:
-    """Return the model of a file that h5py has open: its attributes are read from its bytes."""
+    """Return the model of a file that h5py has open, with attributes read from its bytes."""
     from cfagg.formats.hdf5.library_dataset import describe
     from cfagg.storage.files import Borrowed
 
@@ -49,7 +49,7 @@ def _h5py(file: Any) -> Dataset:
     if file.mode != "r":
         file.flush()
     if file.driver == "sec2":
-        # The very file that the library has open: by its name there may be another one meanwhile.
+        # The file that the library actually has open, since its name may now be that of another one.
         return describe(file.id, Borrowed(source, _Open(file.id)))
     size = file.id.get_filesize()
     if size > _LARGEST:

@@ -1,4 +1,4 @@
-"""A store of another machine for zarr-python; nothing can be written."""
+"""A remote store for zarr-python; it is read-only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["KeyStore"]
 
 
 class KeyStore(Store):
-    """A read-only store on another machine; it pickles where its source does.  `coarse` is as for `vetted`."""
+    """A read-only remote store; it can be pickled if its source can.  `coarse` is as for `vetted`."""
 
-    #: Nothing leads out of a store on another machine.
+    #: Nothing points out of a remote store.
     allow = ()
 
     def __init__(self, source: Any, path: str = "", *, coarse: bool = False) -> None:
@@ -69,7 +69,7 @@ class KeyStore(Store):
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def exists(self, key: str) -> bool:
-        """Tell whether there is something under a key."""
+        """Return whether a key exists."""
         return await asyncio.to_thread(self._read, key) is not None
 
     @property
@@ -84,7 +84,7 @@ class KeyStore(Store):
 
     @property
     def supports_listing(self) -> bool:
-        """Whether the server tells what there is."""
+        """Whether the server can list its objects."""
         return bool(self.source.lists)
 
     async def set(self, key: str, value: Buffer) -> None:  # noqa: ARG002

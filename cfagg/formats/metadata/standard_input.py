@@ -1,4 +1,4 @@
-"""Standard input as a file: rules read back and forth in a dataset, which a pipe does not allow."""
+"""Standard input as a file, since rules access a dataset in any order, which a pipe does not allow."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["STANDARD_INPUT", "StandardInput", "saved_input"]
 
 
 class StandardInput:
-    """Stands for the standard input of this process."""
+    """Represents the standard input of this process."""
 
     def __str__(self) -> str:
         return "standard input"
 
 
-#: There is only one.
+#: The only instance.
 STANDARD_INPUT = StandardInput()
 
 
 def saved_input() -> str:
-    """Return the path of a temporary file with what standard input holds; the caller removes it."""
-    # Imported here: most checks read no standard input, and these cost as much as the check of a small file.
+    """Return the path of a temporary file with the content of standard input; the caller removes it."""
+    # Imported here, since few checks read standard input, and these cost as much as the check of a small file.
     import shutil
     import tempfile
 

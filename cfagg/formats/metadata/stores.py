@@ -1,4 +1,4 @@
-"""Where the documents of a Zarr store are: a directory, another machine, or an object in memory."""
+"""Sources of the documents of a Zarr store: a directory, another machine, or an object in memory."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from cfagg.storage.tree import listed, prefixes
 
 __all__ = ["AskedOnce", "LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
 
-#: What describes a node of a store.
+#: Documents that describe a node of a store.
 _DOCUMENTS = frozenset({".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json"})
 
 
 class Store(Protocol):
     """The documents of a Zarr store."""
 
-    #: What messages call it.
+    #: Its name in messages.
     source: str
-    #: Whether it tells what is in it.
+    #: Whether its contents can be listed.
     lists: bool
-    #: Whether each document is a message to another machine, so that consolidated metadata are asked for first.
+    #: Whether each document is a remote request, so that consolidated metadata are read first.
     is_remote: bool
 
     def read(self, key: str) -> bytes | None:
         """Return a document, `None` where there is none."""
 
     def children(self, path: str) -> Iterator[str]:
-        """Yield the names of what may be groups and arrays in a group."""
+        """Yield the names of possible groups and arrays in a group."""
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array that is indexed by slices."""
 
 
 def joined(path: str, name: str) -> str:
-    """Return the key of something in a group.
+    """Return the key of a member of a group.
 
     >>> joined("", "a"), joined("a/b", "c")
     ('a', 'a/b/c')
@@ -48,7 +48,7 @@ def joined(path: str, name: str) -> str:
 
 
 class LocalStore:
-    """A store in a directory, in which links may lead to what is allowed."""
+    """A store in a directory, in which links may point to allowed places."""
 
     lists, is_remote = True, False
 
@@ -64,7 +64,7 @@ class LocalStore:
         return None if found is None else found[0]
 
     def children(self, path: str) -> Iterator[str]:
-        """Yield the names of the directories in a group; of links that lead in a circle, none."""
+        """Yield the names of the directories in a group, except circular links."""
         folder = f"{self.path}/{path}" if path else self.path
         listed(self.path, folder, self.allow)
         try:
@@ -87,7 +87,7 @@ class LocalStore:
 
 
 class MemoryStore:
-    """A store that zarr-python has opened, or the group in it that is to be checked."""
+    """A store that zarr-python has opened, or the group in it to be checked."""
 
     lists, is_remote = True, False
 
@@ -113,7 +113,7 @@ class MemoryStore:
         yield from sorted(n.strip("/") for n in sync(names()))
 
     def keys(self, path: str) -> Iterator[str]:
-        """Yield the keys of all that is stored below a node, counted from there."""
+        """Yield the keys of all objects below a node, relative to it."""
         from zarr.core.sync import sync
 
         begin = joined(self._path, path)
@@ -136,7 +136,7 @@ class MemoryStore:
 
 
 class AskedOnce:
-    """A store on another machine that is asked once for each document and folder, while it is opened."""
+    """A remote store in which each document and folder is requested once while it is opened."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -144,12 +144,12 @@ class AskedOnce:
         self._children: dict[str, tuple[str, ...]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "source":  # while it is unpickled
+        if name.startswith("__") or name == "source":  # during unpickling
             raise AttributeError(name)
         return getattr(self.source, name)
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key."""
+        """Return all bytes of a key."""
         if key.rpartition("/")[2] not in _DOCUMENTS:
             whole: bytes | None = self.source.read(key)
             return whole
@@ -165,10 +165,10 @@ class AskedOnce:
 
 
 class RemoteStore:
-    """A store on another machine; what is in it only consolidated metadata and object stores tell."""
+    """A remote store, whose contents are only known from consolidated metadata or object stores."""
 
     is_remote = True
-    #: Opens what is stored at a path, where chunks are read and decoded here.
+    #: Opens the object at a path, if chunks are read and decoded here.
     opens: Opens | None = None
 
     def __init__(self, remote: Any, source: str) -> None:
@@ -182,7 +182,7 @@ class RemoteStore:
         return found
 
     def children(self, path: str) -> Iterator[str]:
-        """Yield the names in a group; web servers do not tell them."""
+        """Yield the names in a group; web servers do not list them."""
         yield from self.remote.children(path) if self.lists else ()
 
     def array(self, path: str, format_: int) -> Any:

@@ -1,6 +1,6 @@
-"""Datasets on a web server or in an object store: Zarr by its consolidated metadata, netCDF by ranges of bytes.
+"""Datasets on a web server or in an object store: Zarr through consolidated metadata, netCDF by byte ranges.
 
-Nothing is downloaded whole.  Redirects are followed only within the place that was named and to places in `allow`.
+Nothing is downloaded as a whole.  Redirects are followed only within the named place and to places in `allow`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from cfagg.storage.urls import Url, a_place
 
 __all__ = ["file_at", "is_consolidated", "of_handle", "open_url", "store_at"]
 
-#: Bytes that are read of one file for its metadata.
+#: Most bytes that are read from one file for its metadata.
 _MOST = 1 << 29
 
-#: Seconds that a server may take for one request, and how many times as long for a whole dataset.
+#: Seconds that a server may take for one request, and the factor for a whole dataset.
 _WAIT, _WAITS = 30.0, 10
 
 
 def file_at(url: Url, *, ahead: bool = False) -> Handle | None:
-    """Return the file at a URL as it is now; `None` where there is none, but perhaps a store."""
+    """Return the file at a URL as it is now, or `None` if there is none, but perhaps a store."""
     if _looks_like_store(url):
         return None
     try:
@@ -40,14 +40,14 @@ def file_at(url: Url, *, ahead: bool = False) -> Handle | None:
         raise
     except AccessError:
         if url.lower().startswith("s3://"):
-            return None  # object stores say so of what is not there
+            return None  # object stores report this for objects that do not exist
         raise
     # A server may answer with a page about the store's directory.
     return None if handle.key.size and is_page(handle.some(HEAD, 0)) else handle
 
 
 def store_at(url: Url) -> Any:
-    """Return the documents of the store at a URL as they are now; each is asked for once."""
+    """Return the documents of the store at a URL as they are now; each is requested once."""
     from cfagg.formats.metadata.stores import AskedOnce, RemoteStore
 
     trimmed = url.rstrip("/")
@@ -76,7 +76,7 @@ def open_url(
     storage_options: Mapping[str, Any] | None = None,
     other: Callable[[Handle], Dataset | None] = lambda _: None,
 ) -> Dataset:
-    """Return the model of a netCDF or CDL file or a Zarr store behind a URL, or of what `other` knows."""
+    """Return the model of a netCDF or CDL file or Zarr store at a URL, or of a file that `other` recognises."""
     from cfagg.formats.metadata.stores import RemoteStore
     from cfagg.formats.metadata.zarr import open_store
 
@@ -93,7 +93,7 @@ def open_url(
 
 
 class _Patient:
-    """A place on another machine that has to answer in time: each request, and all of them together."""
+    """A remote place with time limits on each request and on all of them together."""
 
     def __init__(self, place: str, url: Url, timeout: float | None) -> None:
         from cfagg.storage.places import make_source
@@ -114,7 +114,7 @@ class _Patient:
 
 
 def _file(remote: Any, name: str, url: str) -> RemoteBytes | None:
-    """Return an object, `None` where there is none of that name."""
+    """Return an object, or `None` if there is none of that name."""
     try:
         head = remote.part(name, 0, BLOCK)
     except AccessError:
@@ -127,7 +127,7 @@ def _file(remote: Any, name: str, url: str) -> RemoteBytes | None:
 
 
 def of_handle(handle: Handle) -> Dataset:
-    """Return the model of a file on another machine, which stays open."""
+    """Return the model of a remote file, which stays open."""
     own = Borrowed(handle.key.path, handle.data)
     head = own.some(HEAD, 0)
     form = built_in(own, head=head)

@@ -1,7 +1,7 @@
 """xarray's objects as the file that `to_netcdf` would write, without writing or computing one.
 
-Attributes that decoding has moved into `encoding` stand at their places again, decoded times have units, and
-coordinates that are not dimensions are named by ``coordinates``.  Values are encoded when a rule reads them.
+Attributes that decoding has moved into `encoding` are restored, decoded times have units, and coordinates that are not
+dimensions are named by ``coordinates``.  Values are encoded when a rule reads them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_xarray(source: Any) -> Dataset:
 
 
 def _group(group: Group, dataset: Any) -> None:
-    """Add what an `xarray.Dataset` holds to a group."""
+    """Add the contents of an `xarray.Dataset` to a group."""
     unlimited = dataset.encoding.get("unlimited_dims") or ()
     unlimited = {unlimited} if isinstance(unlimited, str) else set(unlimited)
     dimensions: dict[Hashable, Dimension] = {}
@@ -61,7 +61,7 @@ def _group(group: Group, dataset: Any) -> None:
 
 
 def _with_coordinates(dataset: Any) -> tuple[Mapping[Hashable, Any], Mapping[Hashable, Any]]:
-    """Return variables, with attributes that name their coordinates, and attributes."""
+    """Return the variables, with attributes that name their coordinates, and the attributes of the dataset."""
     from xarray.conventions import encode_dataset_coordinates
 
     try:
@@ -69,7 +69,7 @@ def _with_coordinates(dataset: Any) -> tuple[Mapping[Hashable, Any], Mapping[Has
             warnings.simplefilter("ignore")
             variables, attributes = encode_dataset_coordinates(dataset)
     except (ValueError, TypeError, AttributeError):
-        # It would not let them be written; checked they are as they stand.
+        # xarray would not write them, so they are checked unchanged.
         return dict(dataset.variables), dataset.attrs
     return variables, attributes
 

@@ -1,7 +1,7 @@
-"""What xarray makes of variables when it writes them to netCDF, without computing or writing their values.
+"""The form in which xarray would write variables to netCDF, without computing or writing their values.
 
-xarray's own encoders are run, on single values wherever more are not needed: only times without units and text that is
-to become characters are looked at as a whole.
+xarray's own encoders are run, on single values if that is enough: only times without units and text that becomes
+characters are processed as a whole.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from cfagg.model.dataset import Kind
 
 __all__ = ["Encoded", "encoded_variables"]
 
-#: Times are encoded to find units for them, up to so many.
+#: Up to this many times are encoded to find units for them.
 _TIMES = 1 << 22
 
-#: What xarray may raise on objects that it cannot write.
+#: Errors that xarray may raise for objects that it cannot write.
 _REFUSALS = (ValueError, TypeError, AttributeError, OverflowError, NotImplementedError, KeyError)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A variable as it is written, in the type that is written."""
+    """A variable in the form and type in which it is written."""
 
-    #: The variable with its values in memory, and the encoding that they are written with.
+    #: The variable with its values in memory, and the encoding with which they are written.
     source: Any
     dims: tuple[Hashable, ...]
     attributes: Mapping[Hashable, Any]
@@ -45,10 +45,10 @@ class Encoded:
     writable: bool = True
 
     def read(self, slices: tuple[slice, ...], path: str) -> npt.NDArray[Any]:
-        """Return a hyperslab of the values as they are written."""
+        """Return a hyperslab of the values as written."""
         try:
             return self._read(slices)
-        except Exception as error:  # lazy arrays raise whatever their makers like
+        except Exception as error:  # lazy arrays may raise any exception
             raise FragmentReadError(
                 f"values of {path!r} cannot be read or encoded: {type(error).__name__}: {str(error)[:300]}"
             ) from error
@@ -72,7 +72,7 @@ class Encoded:
 
 
 def encoded_variables(variables: Mapping[Hashable, Any]) -> dict[Hashable, Encoded]:
-    """Return the variables of an `xarray.Dataset`, with their ``coordinates`` attributes, as they are written."""
+    """Return the variables of an `xarray.Dataset`, with their ``coordinates`` attributes, as written."""
     from xarray.conventions import cf_encoder
 
     samples = {name: _sample(variable) for name, variable in variables.items()}
@@ -84,7 +84,7 @@ def encoded_variables(variables: Mapping[Hashable, Any]) -> dict[Hashable, Encod
                 _encode(sample, name)
             except _REFUSALS:
                 refused.add(name)
-        # Times lend their units to their bounds, and bounds lose what they inherit.
+        # Bounds get the units of their times, and lose the attributes that they inherit.
         given = {name: sample for name, sample in samples.items() if name not in refused}
         written = cf_encoder(given, {})[0]
         found = {}
@@ -112,11 +112,11 @@ def _with(variable: Any, data: Any, encoding: Mapping[str, Any]) -> Any:
 
 
 def _sample(variable: Any) -> Any:
-    """Return a variable that is encoded as the given one is, of a single value if that is enough."""
+    """Return a variable that is encoded like the given one, with a single value if that is enough."""
     encoding = dict(variable.encoding)
     if _is_time(variable):
         if getattr(variable, "chunks", None) is not None:
-            # What xarray takes where both lack; it refuses to write if only one does.
+            # xarray's defaults if both are absent; it does not write if only one is.
             lazy = {"dtype": "int64", "units": f"microseconds{' since 1970-01-01' * (variable.dtype.kind != 'm')}"}
             return _with(variable, variable.data, lazy | encoding)
         if variable.size <= _TIMES:
@@ -129,7 +129,7 @@ def _sample(variable: Any) -> Any:
 
 
 def _one(variable: Any) -> npt.NDArray[Any]:
-    """Return the first value of a variable, in an array of as many dimensions."""
+    """Return the first value of a variable, in an array with the same number of dimensions."""
     value = np.empty((1,) * variable.ndim, variable.dtype)
     first = _first(variable)
     value[...] = "" if first is None else first
@@ -137,7 +137,7 @@ def _one(variable: Any) -> npt.NDArray[Any]:
 
 
 def _first(variable: Any) -> Any:
-    """Return the first value in memory that is there, `None` where there is none."""
+    """Return the first value in memory that is not missing, or `None` if there is none."""
     if variable.size == 0 or getattr(variable, "chunks", None) is not None:
         return None
     first = variable[(0,) * variable.ndim].values if variable.ndim else variable.values
@@ -166,16 +166,16 @@ def _is_time(variable: Any) -> bool:
 
 
 def _encoded(name: Hashable, variable: Any, sample: Any, written: Any) -> Encoded:
-    # What the encoder found for all values holds for each part.
+    # The encoding found for all values applies to each part.
     encoding = dict(sample.encoding)
     if _is_time(variable):
         encoding |= {key: written.attrs[key] for key in ("units", "calendar") if key in written.attrs}
         encoding["dtype"] = written.dtype
     source = variable.copy(deep=False)
     source.encoding = encoding
-    # Numbers that times are encoded with leave the attributes, or they would be there twice.
+    # Attributes that are used to encode times are removed, or they would be written twice.
     source.attrs = {k: v for k, v in variable.attrs.items() if k not in ("units", "calendar") or not _is_time(variable)}
-    # An empty array of objects is written as real numbers, whatever one value would be.
+    # An empty array of objects is written as real numbers, whatever the type of a value.
     dtype, kind = _type(variable if variable.size == 0 and written.dtype.kind == "O" else written)
     if kind != "string":
         return Encoded(source, tuple(variable.dims), written.attrs, dtype, kind)
@@ -187,7 +187,7 @@ def _encoded(name: Hashable, variable: Any, sample: Any, written: Any) -> Encode
 
 
 def _type(variable: Any) -> tuple[np.dtype[Any], Kind]:
-    """Return the type of an encoded variable; text is taken for strings at first."""
+    """Return the type of an encoded variable; text is initially treated as strings."""
     dtype = variable.dtype
     if dtype.metadata and "enum" in dtype.metadata:
         return np.dtype(dtype.newbyteorder("=").str, metadata={"enum": dict(dtype.metadata["enum"])}), "other"
@@ -220,7 +220,7 @@ def _characters(name: Hashable, variable: Any, written: Any) -> tuple[tuple[str,
         values = variable.values
         data = np.where(_missing(values), b"" if is_bytes else "", values).astype("S" if is_bytes else "U")
     text = _with(written, data, written.encoding)
-    coders: Any = coding  # which has no types
+    coders: Any = coding  # which has no type annotations
     try:
         text = coders.EncodedStringCoder(allows_unicode=True).encode(text, name=name)
         encoded = coders.CharacterArrayCoder().encode(text, name=name)
@@ -231,12 +231,12 @@ def _characters(name: Hashable, variable: Any, written: Any) -> tuple[tuple[str,
     return (str(encoded.dims[-1]), int(encoded.shape[-1])), encoded.attrs
 
 
-#: What decoding moves out of the attributes.
+#: Keys that decoding moves out of the attributes.
 _MOVED = (*DECODING_ATTRIBUTES, "units", "calendar", *REFERRING)
 
 
 def _as_it_stands(variable: Any) -> Encoded:
-    """Return a variable that xarray would not write, with attributes and encoding taken together."""
+    """Return a variable that xarray would not write, with attributes and encoding combined."""
     attributes = dict(variable.attrs)
     for key in _MOVED:
         if variable.encoding.get(key) is not None:

@@ -1,7 +1,7 @@
-"""Zarr v2 and v3 as datasets: groups, arrays with named dimensions, and NCZarr's own notes.
+"""Zarr v2 and v3 as datasets: groups, arrays with named dimensions, and NCZarr's metadata.
 
-Documents of single nodes count, because consolidated metadata may be older; those are read where a store cannot be
-listed.  Dimensions have names where ``dimension_names``, ``_ARRAY_DIMENSIONS`` or NCZarr give them; within a group, and
+Documents of single nodes are used, because consolidated metadata may be outdated; the latter are read if a store cannot
+be listed.  Dimensions have names if ``dimension_names``, ``_ARRAY_DIMENSIONS`` or NCZarr give them; within a group, and
 those below it, equal names and lengths are one dimension.
 
 Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guide; xarray's Zarr encoding.
@@ -33,13 +33,13 @@ from cfagg.storage.store import raise_ours
 
 __all__ = ["ZarrValues", "open_store", "open_zarr", "read_node", "reading"]
 
-#: Groups within groups, and groups and arrays together.
+#: Most levels of groups, and number of groups and arrays.
 _DEEPEST, _MOST = 400, 1 << 20
 
-#: Chunks that zarr-python reads at once.
+#: Most chunks that zarr-python reads at once.
 _AT_ONCE = 1 << 14
 
-#: Dimensions of an array: as many as NumPy has.
+#: Most dimensions of an array, as in NumPy.
 _RANK = 64
 
 
@@ -56,7 +56,7 @@ class Node:
 
 
 def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
-    """Return the model of a Zarr store in a directory, in which links may lead to what is allowed."""
+    """Return the model of a Zarr store in a directory, in which links may point to allowed places."""
     dataset = open_store(LocalStore(path, allow))
     dataset.path = path
     return dataset
@@ -103,7 +103,7 @@ def _tree(store: Store) -> Node:
                 waiting.append((member, depth + 1))
                 if not member.document:
                     unsaid.append((node, name))
-    # Directories that say nothing of themselves are groups where there is something in them, as in plates of OME.
+    # Directories without a document are groups if they contain anything, as in OME plates.
     for node, name in reversed(unsaid):
         if not node.below[name].below:
             del node.below[name]
@@ -111,7 +111,7 @@ def _tree(store: Store) -> Node:
 
 
 def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
-    """Yield what may be in a group; a directory without a document is a group if that holds something."""
+    """Yield possible members of a group; a directory without a document is a group if it contains anything."""
     for name in store.children(node.path):
         if not name.startswith("."):
             path = joined(node.path, name)
@@ -119,7 +119,7 @@ def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:
-    """Return a group or array, `None` where there is none."""
+    """Return a group or array, or `None` if there is none."""
     if format_ != 2:
         raw = store.read(joined(path, "zarr.json"))
         if raw is not None:
@@ -146,7 +146,7 @@ def _node_v3(path: str, found: Mapping[str, Any], source: str) -> Node:
 
 
 def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] | None:
-    """Return the members of every group by the group's path, `None` where there are no consolidated metadata."""
+    """Return the members of every group by the group's path, or `None` without consolidated metadata."""
     nodes: dict[str, Node] = {}
     if top.format == 3:
         held = top.document.get("consolidated_metadata")
@@ -168,7 +168,7 @@ def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] 
                 nodes[path] = Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
     members: dict[str, list[tuple[str, Node]]] = {}
     for path in list(nodes):
-        # Groups that are not listed, and hold something that is.
+        # Groups that are not listed but contain listed nodes.
         if path.count("/") > _DEEPEST:
             raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
         for part in accumulate(path.split("/")[:-1], "{}/{}".format):
@@ -181,7 +181,7 @@ def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] 
 
 
 class _Builder:
-    """Makes the model of the nodes."""
+    """Builds the model from the nodes."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -204,7 +204,7 @@ class _Builder:
                 else:
                     below.append((group.child(name), member))
             waiting.extend(reversed(below))
-        # NCZarr may keep a dimension in a group that comes later.
+        # NCZarr may define a dimension in a later group.
         for group, member, name in arrays:
             self.array(group, member, name)
 
@@ -257,7 +257,7 @@ class _Builder:
         if found is not None and (found.size == size or found.unlimited):
             return found
         if name in at.dimensions:
-            # Two lengths of one name in one group: no netCDF could hold them, and both are shown.
+            # Two lengths with the same name in one group are impossible in netCDF, so both are shown.
             return Dimension(name, size, at.path)
         return at.add_dimension(name, size)
 
@@ -272,7 +272,7 @@ def _group_at(group: Group, path: str) -> Group | None:
 
 
 def _ordered(below: dict[str, Node], notes: Notes) -> list[tuple[str, Node]]:
-    """Return the members of a group, those first that NCZarr lists, in its order."""
+    """Return the members of a group, with those that NCZarr lists first, in its order."""
     first = [n for n in notes.order if n in below]
     listed = set(first)
     return [(n, below[n]) for n in (*first, *(n for n in below if n not in listed))]
@@ -289,7 +289,7 @@ def _give_attributes(owner: Group | Variable, node: Node, notes: Notes) -> None:
 
 
 def _chunk_shape(node: Node, rank: int) -> list[int] | None:
-    """Return the shape of all chunks of an array, `None` where they differ."""
+    """Return the shape of all chunks of an array, or `None` if they differ."""
     found = node.document.get("chunks")
     if node.format == 3:
         grid = node.document.get("chunk_grid")
@@ -302,14 +302,14 @@ def _chunk_shape(node: Node, rank: int) -> list[int] | None:
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Let whatever keeps the values of an array from being read raise `FragmentReadError`."""
+    """Convert any error that prevents reading the values of an array to `FragmentReadError`."""
     try:
         yield
     except (FragmentReadError, LimitError, AccessError):
         raise
     except CfaggError as error:
         raise FragmentReadError(f"{where}: its values cannot be read: {error}") from error
-    except Exception as error:  # codecs raise whatever they like on damaged bytes
+    except Exception as error:  # codecs may raise any exception for damaged bytes
         raise_ours(error)
         if (lacking := no_codec(error)) is not None:
             raise FragmentReadError(f"{where}: it {lacking}") from error
@@ -323,14 +323,14 @@ class ZarrValues:
     """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
 
     def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str, text: bool = False) -> None:
-        #: Whether bytes are text: the netCDF library writes strings as such, padded to one length.
+        #: Whether bytes are text: the netCDF library writes strings in this form, padded to one length.
         self.text = text
         self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
         self.chunks = _chunk_shape(node, len(shape))
         self._opened: Any = None
 
     def limited(self) -> None:
-        """Refuse arrays of more chunks than values are read from."""
+        """Raise an error for arrays with too many chunks."""
         total = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks or self.shape, strict=True) if c)
         if total > limits.MAX_PARTITIONS:
             raise LimitError(
@@ -356,7 +356,7 @@ class ZarrValues:
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
 
     def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Read a hyperslab, in parts where it lies in so many chunks that zarr-python would take much memory."""
+        """Read a hyperslab, in parts if it has so many chunks that zarr-python would use a lot of memory."""
         chunks = self.chunks
         if not slices or chunks is None:
             return np.asarray(self._opened[slices])

@@ -1,4 +1,4 @@
-"""Types of Zarr arrays in the terms of the model, and what their fill values mean."""
+"""Types of Zarr arrays in the model, and the meaning of their fill values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cfagg.model.dataset import Kind, Variable
 
 __all__ = ["fill_attribute", "kind_of"]
 
-#: Types of Zarr v3 that hold texts.
+#: Text types of Zarr v3.
 _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
 
 
 def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], Kind]:
-    """Return the NumPy type of an array and what it holds.
+    """Return the NumPy type of an array and the kind of its values.
 
     >>> kind_of({"dtype": "<f4"}, 2), kind_of({"data_type": "string"}, 3)
     ((dtype('float32'), 'float'), (dtype('O'), 'string'))
@@ -58,13 +58,13 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
 
 
 def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
-    """Give a variable the attribute ``_FillValue`` in its own type, where the store tells one."""
-    # Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one,
-    # or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in v3.
+    """Give a variable the attribute ``_FillValue`` in its own type, if the store defines one."""
+    # Zarr v2 has no other place for it than the fill value of unwritten chunks, which by default is 0, or that of the
+    # netCDF library, so these are not treated as missing values.  xarray writes reals in base 64 in v3.
     variable.netcdf = nczarr
     declared = document.get("fill_value")
     if format_ == 2 and declared is not None and not nczarr and variable.is_numeric:
-        # To readers it is one all the same.
+        # Readers treat it as one nevertheless.
         variable.fill = fill_number(declared, variable.dtype, [])
     given = variable.attributes.pop("_FillValue", None)
     if given is None and format_ == 2 and not nczarr:
@@ -86,7 +86,7 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
 
 
 def _own_type(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a number in the type of its variable, where it is one of that type; else as it is."""
+    """Return a number in the type of its variable if it can be represented, else unchanged."""
     if dtype.kind == "f":
         return value.astype(dtype)
     if value.dtype.kind in "iu" and np.iinfo(dtype).min <= int(value[0]) <= np.iinfo(dtype).max:
