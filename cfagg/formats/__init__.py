@@ -1,1 +1,1 @@
-"""File formats: what their bytes mean, whichever job asks."""
+"""File formats: interpretation of their bytes, for all uses."""

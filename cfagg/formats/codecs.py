@@ -1,8 +1,8 @@
-"""Undoing compression and checksums within bounds: how much comes out is known before, and checked afterwards.
+"""Bounded decoding of compression and checksums: the size of the result is known before and checked afterwards.
 
-Every function takes the stored bytes and the fewest and the most bytes that may come out of them, and raises
-`DamagedError` for anything else.  No function takes much more memory than `most`, whatever its input claims, and none
-leaves a byte of its result as it was in memory before: what a stream does not fill is an error.
+Every function takes the stored bytes and the fewest and the most bytes that they may decode to, and raises
+`DamagedError` for anything else.  No function uses much more memory than `most`, whatever its input claims, and none
+returns uninitialised memory: a stream that does not fill its result is an error.
 
 Sources: RFC 1950, 1952 and 8878; the Blosc 1 frame format; numcodecs' forms of lz4, shuffle and the like; the HDF5
 filters.
@@ -40,21 +40,21 @@ __all__ = [
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Bytes that one block of a zstd frame may become.
+#: Most decoded bytes of one block of a zstd frame.
 _ZSTD_BLOCK = 1 << 17
 _ZSTD, _SKIPPABLE = b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
-#: Memory that unpacking LZMA may take beside its result; the highest level of xz takes 65 MiB.
+#: Memory that decoding LZMA may use besides its result; the highest level of xz uses 65 MiB.
 _LZMA_MEMORY = 1 << 27
-#: What is said where a library cannot decode something, whatever it calls the reason.
+#: The message if a library cannot decode something, whatever reason it reports.
 _DAMAGED = "its compressed stream is damaged"
 
 
 class DamagedError(ValueError):
-    """Stored bytes that do not decode to the chunk that they should hold."""
+    """Stored bytes that do not decode to the expected chunk."""
 
 
 def check_chunk(nbytes: int, where: str) -> None:
-    """Raise `LimitError` if a chunk is larger than what is decoded at once."""
+    """Raise `LimitError` if a chunk is too large to decode at once."""
     if nbytes > limits.MAX_CHUNK:
         raise LimitError(
             f"{where} takes {nbytes:,} bytes of memory at once, expected at most {limits.MAX_CHUNK:,}; if the data are "
@@ -63,7 +63,7 @@ def check_chunk(nbytes: int, where: str) -> None:
 
 
 def check_index(nbytes: int, where: str) -> None:
-    """Raise `LimitError` if the index of a shard is larger than what is read at once."""
+    """Raise `LimitError` if the index of a shard is too large to read at once."""
     if nbytes > limits.MAX_INDEX:
         raise LimitError(
             f"{where} takes {nbytes:,} bytes, expected at most {limits.MAX_INDEX:,}; if the data are sound, set "
@@ -72,22 +72,22 @@ def check_index(nbytes: int, where: str) -> None:
 
 
 def encoded_most(most: int) -> int:
-    """Return how many bytes a compressor makes at most of `most` bytes, whichever it is and however little it packs."""
+    """Return the most bytes that any compressor produces from `most` bytes."""
     return most + most // 8 + 65536
 
 
 def stored_most(most: int) -> int:
-    """Return how many bytes of a store are read for a chunk of at most `most` bytes."""
+    """Return the most bytes that are read from a store for a chunk of at most `most` bytes."""
     return 2 * most + 2**20
 
 
 def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, members: bool = True) -> Any:
-    """Undo gzip or zlib, into `out` where that is given; gzip files may have several `members`."""
+    """Decode gzip or zlib, into `out` if given; gzip files may have several `members`."""
     if fewest == most:
         found = fastzlib.inflate(stored, most, out)
         if found is not None and (found[1] or not members):
             return found[0]
-        # What is wrong, or what else there is, is found out below.
+        # Errors and further members are handled below.
     return _streams(_inflater, fastzlib.ERRORS, stored, fewest, most, out, members=members)
 
 
@@ -97,14 +97,14 @@ def _inflater() -> Any:
 
 
 def bunzip2(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
-    """Undo bzip2, which may be several streams."""
+    """Decode bzip2, which may be several streams."""
     import bz2
 
     return _streams(bz2.BZ2Decompressor, (OSError, ValueError), stored, fewest, most, out)
 
 
 def unlzma(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
-    """Undo the containers of LZMA, which may be several streams."""
+    """Decode the containers of LZMA, which may be several streams."""
     import lzma
 
     def stream() -> Any:
@@ -123,13 +123,13 @@ def _streams(
     *,
     members: bool = True,
 ) -> Any:
-    """Undo one stream after another, or only the first, by decompressors such as those of the standard library."""
+    """Decode one stream after another, or only the first, with decompressors like those of the standard library."""
     parts, total = [], 0
     rest: Any = stored
     try:
         while len(rest):
             stream = make()
-            # One byte too many is enough to know that the chunk is damaged, whatever it would grow to.
+            # One byte too many is enough to show that the chunk is damaged, whatever its full size.
             part = stream.decompress(rest, most - total + 1)
             total += len(part)
             if total > most:
@@ -143,14 +143,14 @@ def _streams(
     except errors as error:
         if isinstance(error, DamagedError):
             raise
-        # LZMA says so in no other way.
+        # LZMA reports this in no other way.
         greedy = "memory usage limit" in str(error).lower()
         raise DamagedError("unpacking it exceeds the memory usage limit" if greedy else _DAMAGED) from error
     return _placed(parts, total, fewest, most, out)
 
 
 def _placed(parts: list[bytes], total: int, fewest: int, most: int, out: Bytes | None) -> Any:
-    """Return decoded parts as one, in memory given for it where there is some."""
+    """Return decoded parts as one, in the given memory if any."""
     _check_size(total, fewest, most)
     if out is None:
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -168,20 +168,20 @@ def _check_size(size: int, fewest: int, most: int) -> None:
 
 
 def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
-    """Undo zstd, which may be several frames, with or without their sizes."""
+    """Decode zstd, which may be several frames, with or without their sizes."""
     if fewest == most:
         made = np.empty(most, np.uint8) if out is None else out[:most]
         if fastzstd.decompress(stored, made) == most:
             return made
-        # What is wrong is told below.
+        # Errors are reported below.
     from numcodecs import zstd
 
     size = _zstd_size(stored)
-    # Where several numbers of bytes are right, further frames may add to those of the first.
+    # If several sizes are valid, further frames may add to that of the first.
     if size is None or not fewest <= size <= most or not size or fewest < most:
         size, most_possible = _zstd_total(stored)
         if size is None and 0 < fewest == most:
-            # Decoded into memory of the one right size, and refused by the library if it is another.
+            # Decoded into memory of the only valid size; the library raises an error for any other.
             size = most
         elif size is None:
             if most_possible > encoded_most(2 * most):
@@ -193,7 +193,7 @@ def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any
 
 
 def _zstd_size(stored: Any) -> int | None:
-    """Return the decoded size that the header of a zstd frame gives (RFC 8878, section 3.1.1.1), if it gives one."""
+    """Return the decoded size in the header of a zstd frame (RFC 8878, section 3.1.1.1), or None if it has none."""
     head = bytes(memoryview(stored)[:18])
     if len(head) < 6 or not head.startswith(_ZSTD):
         if head[1:4] == _SKIPPABLE and head[0] & 0xF0 == 0x50:
@@ -210,7 +210,7 @@ def _zstd_size(stored: Any) -> int | None:
 
 
 def _zstd_total(stored: Any) -> tuple[int | None, int]:
-    """Return the decoded size of all frames, `None` where one does not give it, and how large it can be at most."""
+    """Return the decoded size of all frames, `None` if one does not give it, and an upper bound of it."""
     view = memoryview(stored)
     total: int | None = 0
     most = at = 0
@@ -235,21 +235,21 @@ def _zstd_total(stored: Any) -> tuple[int | None, int]:
 
 
 def unblosc(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
-    """Undo blosc, whose header gives both sizes."""
+    """Decode blosc, whose header gives both sizes."""
     from numcodecs import blosc
 
     view = memoryview(stored)
     if len(view) < 16:
         raise DamagedError(f"its {len(view)} bytes are too few for the header of blosc")
     size, packed = (int.from_bytes(view[a : a + 4], "little") for a in (4, 12))
-    # The library reads on where the stream ends too early.
+    # The library would read beyond the end of a truncated stream.
     if packed > len(view):
         raise DamagedError(f"it has {len(view):,} of the {packed:,} bytes that its header gives")
     return _into(blosc.decompress, stored, size, fewest, most, out)
 
 
 def unlz4(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
-    """Undo numcodecs' lz4, which has the decoded size in front."""
+    """Decode numcodecs' lz4, which begins with the decoded size."""
     from numcodecs import lz4
 
     view = memoryview(stored)
@@ -278,7 +278,7 @@ def _run(decompress: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def unshuffle(stored: Any, size: int, out: Bytes | None = None) -> Any:
-    """Undo sorting bytes by their place in elements of `size` bytes; what does not fill an element stays at the end."""
+    """Undo sorting bytes by their position in elements of `size` bytes; those of an incomplete element are last."""
     from numcodecs.shuffle import Shuffle
 
     raw = np.frombuffer(stored, np.uint8)
@@ -292,19 +292,19 @@ def unshuffle(stored: Any, size: int, out: Bytes | None = None) -> Any:
 
 
 def strip_crc32c(stored: Any) -> Any:
-    """Check and remove the checksum at the end, as Zarr v3 writes it."""
+    """Check and remove the checksum at the end, as in Zarr v3."""
     import google_crc32c
 
     view = memoryview(stored)
     if len(view) < 4:
         raise DamagedError(f"its {len(view)} bytes are too few for a checksum")
-    # The library takes contiguous arrays, and not every memory view.
+    # The library accepts contiguous arrays, but not every memory view.
     _check_sum(int(google_crc32c.value(np.frombuffer(view[:-4], np.uint8))), view[-4:])
     return view[:-4]
 
 
 def strip_fletcher32(stored: Any) -> Any:
-    """Check and remove the checksum at the end, as HDF5 writes it."""
+    """Check and remove the checksum at the end, as in HDF5."""
     from numcodecs.fletcher32 import Fletcher32
 
     view = memoryview(stored)
@@ -314,7 +314,7 @@ def strip_fletcher32(stored: Any) -> Any:
         Fletcher32().decode(view)
     except RuntimeError:
         found = bytes(memoryview(Fletcher32().encode(np.frombuffer(view[:-4], np.uint8)))[-4:])
-        # HDF5 up to 1.6.2 swapped the bytes of either half, and all later versions read that.
+        # HDF5 up to 1.6.2 swapped the bytes of each half, which all later versions accept.
         if bytes(view[-4:]) != bytes(found[i] for i in (1, 0, 3, 2)):
             _check_sum(int.from_bytes(found, "little"), view[-4:])
     return view[:-4]

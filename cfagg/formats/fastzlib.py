@@ -1,9 +1,9 @@
-"""Deflating, inflating and CRC-32 by ISA-L where the processor supports it, else by the standard library's zlib.
+"""Deflating, inflating and CRC-32 with ISA-L if the processor supports it, else with the standard library's zlib.
 
 Both inflate to the same bytes.  ISA-L inflates nearly twice as fast, its checksum costs next to nothing, and it
 deflates ten times as fast to the size of zlib's lowest levels.  libdeflate inflates faster still, but only one whole
-stream into memory of its size: it is called through its functions of C, which the package `deflate` brings:
-those for Python make memory for every stream and hold up other threads.
+stream into memory of its size.  It is called through its C functions, which are part of the package `deflate`: those
+for Python allocate memory for every stream and block other threads.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ with contextlib.suppress(ImportError):
 
     _best = isal_zlib
 
-#: The error of either library, for damaged input.
+#: The errors of both libraries for damaged input.
 ERRORS: tuple[type[Exception], ...] = tuple({zlib.error, _best.error})
 
 crc32: Callable[..., int] = _best.crc32
 decompressobj: Callable[[], Any] = _best.decompressobj
 
-#: Levels of zlib in whose place ISA-L's own is used: it packs as well as the first and nearly as the third.
+#: Levels of zlib replaced by ISA-L's own, which compresses as well as the first and nearly as well as the third.
 _FAST = range(1, 4)
 
 
 def deflate(data: Any, level: int) -> bytes:
-    """Return bytes packed in the format of zlib, at one of its levels or about as well.
+    """Return bytes compressed in zlib's format, at one of its levels or nearly as well.
 
     >>> zlib.decompress(deflate(b"aaaa", 1))
     b'aaaa'
@@ -46,16 +46,16 @@ def deflate(data: Any, level: int) -> bytes:
     return packed
 
 
-#: Bytes that deflate makes of one at most.
+#: Most bytes that one deflated byte can inflate to.
 _MOST = 1032
 
-#: The first byte of gzip, and the flag of a checksum of its header, which libdeflate does not compare.
+#: The first byte of gzip, and the flag for a header checksum, which libdeflate does not verify.
 _GZIP, _HEADER_CHECKSUM = 0x1F, 2
 
 
 @cache
 def _library() -> Any:
-    """Return the functions of libdeflate, `None` where the package is not there, or hides them as on Windows."""
+    """Return the functions of libdeflate, or `None` if the package is not installed, or hides them as on Windows."""
     import ctypes
 
     try:
@@ -122,9 +122,9 @@ def addresses() -> tuple[int, int, int] | None:
 def inflate(
     stored: Any, size: int, out: npt.NDArray[np.uint8] | None = None
 ) -> tuple[npt.NDArray[np.uint8], bool] | None:
-    """Return what the first stream or member inflates to, in `out` where that is given, and whether nothing follows.
+    """Return the inflated first stream or member, in `out` if given, and whether nothing follows it.
 
-    `None` where it does not inflate to so many bytes, and where libdeflate is not there or would not do as zlib does.
+    `None` if it does not inflate to `size` bytes, or if libdeflate is not available or would differ from zlib.
 
     >>> found = inflate(zlib.compress(b"aaaa"), 4)
     >>> found is None or (bytes(found[0]), found[1]), inflate(b"no zlib", 4)
@@ -134,7 +134,7 @@ def inflate(
     if state.made is None:
         return None
     source: Any = stored if type(stored) is bytes else np.frombuffer(stored, np.uint8)
-    # Memory is made only where a stream of this length can fill it; there is no pointer to none.
+    # Memory is allocated only if a stream of this length can fill it; empty memory has no pointer.
     if not 0 < size <= _MOST * len(source):
         return None
     run = state.zlib
@@ -144,7 +144,7 @@ def inflate(
         run = state.gzip
     made = np.empty(size, np.uint8) if out is None else out[:size]
     address = source if source is stored else source.ctypes.data
-    # Refused for memory that is read-only or in pieces.
+    # Raises an error for memory that is read-only or not contiguous.
     place = state.byref(state.byte(made))
     if made.size != size or run(state.made, address, len(source), place, size, state.taken, None):
         return None

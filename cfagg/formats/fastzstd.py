@@ -1,7 +1,7 @@
-"""Zstd by one call of numcodecs' library, with states and memory that every thread reuses.
+"""Zstd with a single call of numcodecs' library, with states and memory that every thread reuses.
 
-numcodecs makes a new state for every stream, which takes three times as long as unpacking a chunk of 1 KiB, and new
-memory, which the system has to provide and to clear.
+numcodecs creates a new state for every stream, which takes three times as long as decompressing a chunk of 1 KiB, and
+new memory, which the system has to provide and clear.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from cfagg.runtime.direct import aligned
 
 __all__ = ["addresses", "compress", "decompress"]
 
-#: Results above this are numbers of errors (zstd.h, ZSTD_isError).
+#: Results above this are error codes (zstd.h, ZSTD_isError).
 _ERRORS = 2**64 - 120
 
 
-#: The number of the parameter that is the level (zstd.h, ZSTD_c_compressionLevel).
+#: The number of the level parameter (zstd.h, ZSTD_c_compressionLevel).
 _LEVEL = 100
 
 
 class _State:
-    """The library's state of one thread that unpacks."""
+    """The library's decompression state of one thread."""
 
     made: int | None = None
 
@@ -50,7 +50,7 @@ class _State:
 
 
 class _Packer:
-    """The library's state of one thread that packs, and where to."""
+    """The library's compression state of one thread, and its output memory."""
 
     made: int | None = None
     held: npt.NDArray[np.uint8] | None = None
@@ -89,7 +89,7 @@ def _own() -> _State:
 
 
 def addresses() -> tuple[int, int] | None:
-    """Return the address of the function that unpacks, and of this thread's state; `None` where it cannot be called."""
+    """Return the addresses of the decompression function and of this thread's state, or `None` if not available."""
     state = _own()
     if state.made is None:
         return None
@@ -97,7 +97,7 @@ def addresses() -> tuple[int, int] | None:
 
 
 def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
-    """Unpack all frames into `out` and return how many bytes they are; `None` where that fails, or cannot be done here.
+    """Decompress all frames into `out` and return the number of bytes, or `None` if that fails or is not available.
 
     >>> from numcodecs import Zstd
     >>> out = np.zeros(3, np.uint8)
@@ -113,9 +113,9 @@ def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
 
 
 def compress(data: npt.NDArray[Any], level: int) -> memoryview | None:
-    """Return the frame that numcodecs makes of a C-contiguous array, in memory that the next call of this thread uses.
+    """Return numcodecs' frame of a C-contiguous array, in memory that the next call of this thread reuses.
 
-    `None` where it cannot be made here.
+    `None` if that is not available.
 
     >>> from numcodecs import Zstd
     >>> compress(np.arange(9), 1) in (Zstd(1).encode(np.arange(9)), None)

@@ -1,7 +1,7 @@
-"""Icechunk repositories, on this machine and in S3, as stores of Zarr: the state of the branch ``main`` when opened.
+"""Icechunk repositories, local and in S3, as Zarr stores: the state of the branch ``main`` when opened.
 
-The library of Icechunk reads the repository.  It is not given leave to read virtual chunks, which are in other files; a
-repository on this machine with links in it, which Icechunk never makes, is refused.
+The Icechunk library reads the repository.  It is not permitted to read virtual chunks, which are in other files, and a
+local repository that contains links, which Icechunk never creates, raises an error.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository", "said"
 #: The branch that is read.
 BRANCH = "main"
 
-#: What every repository has besides snapshots: this of version 2 or that of version 1.
+#: Present in every repository besides snapshots: the first in version 2, the second in version 1.
 _BRANCHES = ("repo", "refs")
 
-#: How long keys of the environment or of a provider are used before they are asked for again.
+#: How long keys from the environment or a provider are used before they are requested again.
 _RENEWED = timedelta(minutes=1)
 
-#: What of `storage_options` Icechunk's S3 takes.
+#: The `storage_options` that Icechunk's S3 supports.
 _KNOWN = frozenset(
     {
         "access_key_id", "credentials", "deadline", "endpoint", "region", "request_payer", "secret_access_key",
@@ -41,12 +41,12 @@ _KNOWN = frozenset(
     }
 )  # fmt: skip
 
-#: The process that Icechunk has threads in, which do not outlive a fork.
+#: The process in which Icechunk has threads, which do not survive a fork.
 _process: int | None = None
 
 
 def is_repository(path: str | Url) -> bool:
-    """Return whether a directory, or a prefix in S3, looks like a repository, which is no store of Zarr."""
+    """Return whether a directory, or a prefix in S3, looks like a repository, which is not a Zarr store."""
     if isinstance(path, Url):
         if not path.lower().startswith("s3://"):
             return False
@@ -58,25 +58,25 @@ def is_repository(path: str | Url) -> bool:
                 return False
             return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
         except AccessError:
-            return False  # so S3 says of what is not there
+            return False  # S3 reports this for objects that do not exist
     if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
         return False
     return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)
 
 
 class IcechunkStore(MemoryStore):
-    """What a branch of a repository holds; it can be sent to other processes, with keys only by what gives them."""
+    """The content of a branch of a repository; it can be pickled, but keys only as the function that provides them."""
 
     def __init__(self, store: Any, path: str, source: str, place: str | Url) -> None:
         super().__init__(store, path, source)
         self._place = place
 
     def __getstate__(self) -> dict[str, Any]:
-        pickle.dumps(self._place)  # a session would take keys along
+        pickle.dumps(self._place)  # a session would include keys
         return self.__dict__
 
     def read(self, key: str) -> bytes | None:
-        """Return what is stored under a key, `None` where there is nothing."""
+        """Return the value of a key, or `None` if there is none."""
         import icechunk
 
         _refuse_fork(self.source)
@@ -89,7 +89,7 @@ class IcechunkStore(MemoryStore):
             ) from error
 
     def opens(self, path: str) -> tuple[Callable[[int, int], bytes], int, tuple[int, ...]] | None:
-        """Return how an object at a path below this one is read, its size, and what tells its state."""
+        """Return a read function for an object at a path below this one, its size, and a tag of its state."""
         raw = self.read(path[len(self.source) + 1 :])
         if raw is None:
             return None
@@ -98,7 +98,7 @@ class IcechunkStore(MemoryStore):
 
 
 def open_repository(place: str | Url) -> IcechunkStore:
-    """Return what is in a repository."""
+    """Return the content of a repository."""
     storage = storage_of(place)
     import icechunk
 
@@ -116,7 +116,7 @@ def open_repository(place: str | Url) -> IcechunkStore:
 
 
 def storage_of(place: str | Url) -> Any:
-    """Return where a repository is kept as Icechunk has it: a directory, or a prefix in S3 with the keys for it."""
+    """Return the Icechunk storage of a repository: a directory, or a prefix in S3 with its keys."""
     require("Icechunk repositories", "icechunk")
     import icechunk
 
@@ -149,7 +149,7 @@ def storage_of(place: str | Url) -> Any:
 
 
 def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
-    """Return what signs requests: keys that were given, what gives them, or nothing."""
+    """Return the credentials for requests: given keys, a function that provides them, or none."""
     if switched_on(options, "skip_signature"):
         return {"anonymous": True}
     given = {n: options[n] for n in ("access_key_id", "secret_access_key", "session_token") if options.get(n)}
@@ -158,7 +158,7 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
     provider = options.get("credentials")
     if provider is None and "access_key_id" not in from_environment():
         return {"anonymous": True}
-    # Icechunk pickles what it asks: by name, as for workers.  No key is in a session that is sent.
+    # Icechunk pickles the function that it calls, by name, as for workers.  A pickled session has no key.
     try:
         pickle.dumps(provider)
     except Exception as error:
@@ -171,7 +171,7 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Keys:
-    """Gives keys whenever Icechunk asks: those of a provider, or of the environment of this process."""
+    """Returns keys when Icechunk calls it: those of a provider, or from the environment of this process."""
 
     provider: Callable[[], Any] | None
 
@@ -188,7 +188,7 @@ class _Keys:
 
 
 def said(error: BaseException, place: str | Url = "") -> str:
-    """Return the first line of what Icechunk reports, without what could be a key."""
+    """Return the first line of an error of Icechunk, without anything that could be a key."""
     text = str(error).partition("\n")[0]
     if isinstance(place, Url):
         for name, value in place.options.given.items():
@@ -198,7 +198,7 @@ def said(error: BaseException, place: str | Url = "") -> str:
 
 
 def _refuse_fork(source: str) -> None:
-    """Refuse a process that was forked from one that used Icechunk, where its threads would be waited for."""
+    """Raise an error in a process forked from one that used Icechunk, which would wait for missing threads."""
     global _process  # noqa: PLW0603
     if _process not in (None, os.getpid()):
         raise UnsupportedError(
@@ -209,7 +209,7 @@ def _refuse_fork(source: str) -> None:
 
 
 def _refuse_links(root: str) -> None:
-    """Refuse a repository with links in it, which could lead anywhere."""
+    """Raise an error for a repository with links, which could point anywhere."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()

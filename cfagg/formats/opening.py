@@ -1,7 +1,7 @@
-"""Which format something has: the one place that decides it, by content.
+"""Detection of formats by content, in one place.
 
-A file is judged by the bytes of a handle that is open already, so that what is judged is what is read; a directory by
-the documents of a Zarr store.  Names only matter where the content leaves it open: text that ends with ``.cdl``.
+A file is identified by the bytes of an open handle, so that the same file is read afterwards; a directory by the
+documents of a Zarr store.  Names only matter if the content is ambiguous: text in a file that ends with ``.cdl``.
 """
 
 from __future__ import annotations
@@ -34,56 +34,56 @@ __all__ = [
     "not_netcdf",
 ]
 
-#: The formats of files that cfagg reads by itself; those of other packages come behind them.
+#: The built-in file formats; those of other packages come after them.
 FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT, pp.FORMAT, kerchunk.FORMAT)
 
-#: What `format_of` returns.
+#: Results of `format_of`.
 CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name
 KERCHUNK = kerchunk.FORMAT.name
 ZIP = "Zip"
 
-#: What is read as netCDF is, or refused with a word about netCDF.
+#: Formats that are read as netCDF, or refused with a message about netCDF.
 NETCDF = (CLASSIC, HDF5, CDL, ZIP)
 
-#: What can be checked, for messages.
+#: Formats that can be checked, for messages.
 EXPECTED = "netCDF, Zarr or CDL"
 
-#: First bytes of a file that are looked at; CDL may begin with comments.
+#: First bytes of a file that are examined; CDL may begin with comments.
 HEAD = 4096
 
-#: Documents one of which every Zarr store has, and others that are left where it was damaged.
+#: Documents of which every Zarr store has one, and others that remain in damaged stores.
 _STORE = ("zarr.json", ".zgroup", ".zarray")
 _TRACES = (".zmetadata", ".zattrs", ".nczarr")
 
 
 def a_name(path: str) -> str:
-    """Return the path of something on this machine, with the home directory for ``~``."""
+    """Return a local path, with the home directory for ``~``."""
     if not path or "\0" in path:
         raise SourceError(f"{path!r} is not a file name")
     return os.path.expanduser(path)  # noqa: PTH111
 
 
 def format_of(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> str | None:
-    """Return the format of an open file, of which `head` are the first bytes; `None` where it is none of ours."""
+    """Return the format of an open file with the first bytes `head`, or `None` if it is not a known one."""
     if head is None:
         head = handle.some(HEAD, 0, context)
     found = format_of_head(head)
-    # As the HDF5 library sees it: a user block may hold anything, the beginning of another format too.
+    # As in the HDF5 library, since a user block may contain anything, even the beginning of another format.
     if found not in (CLASSIC, HDF5) and _has_user_block(handle, context):
         return HDF5
     return found
 
 
 def built_in(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> Format | None:
-    """Return the format of cfagg's own that an open file has, as `format_of`."""
-    if head is not None and hdf5.FORMAT.recognise(head, ""):  # the usual one, of thousands of fragments
+    """Return the built-in format of an open file, like `format_of`."""
+    if head is not None and hdf5.FORMAT.recognise(head, ""):  # the usual one for thousands of fragments
         return hdf5.FORMAT
     name = format_of(handle, context, head)
     return next((form for form in FORMATS if form.name == name), None)
 
 
 def format_of_head(head: bytes) -> str | None:
-    r"""Return the format of a file by its first bytes alone, which do not tell HDF5 behind a user block.
+    r"""Return the format of a file by its first bytes alone, which do not show HDF5 after a user block.
 
     >>> format_of_head(b"CDF\x01"), format_of_head(b"// a comment\nnetcdf a {}"), format_of_head(b"CDF\x03")
     ('classic netCDF', 'CDL', None)
@@ -94,7 +94,7 @@ def format_of_head(head: bytes) -> str | None:
 
 
 def _has_user_block(handle: Handle, context: Context) -> bool:
-    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
+    """Return whether HDF5 begins after a user block, at 512, 1024, 2048, … bytes, as in the HDF5 library."""
     offset = 512
     while offset + len(hdf5.MAGIC) <= handle.key.size:
         if handle.some(len(hdf5.MAGIC), offset, context) == hdf5.MAGIC:
@@ -104,7 +104,7 @@ def _has_user_block(handle: Handle, context: Context) -> bool:
 
 
 def not_netcdf(name: str, head: bytes, expected: str) -> str:
-    r"""Return the sentence about a file that cannot be read, which says what it is instead.
+    r"""Return the message about a file that cannot be read, which names its actual format.
 
     >>> not_netcdf("a.nc", b"GRIB\0\0\0\2", "netCDF")
     'a.nc is not a netCDF file: it is GRIB; expected netCDF'
@@ -122,12 +122,12 @@ def not_netcdf(name: str, head: bytes, expected: str) -> str:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is a Zarr group or array; not so where it cannot be looked into."""
+    """Return whether a directory is a Zarr group or array; False if it cannot be read."""
     return any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _STORE)
 
 
 def is_referring(path: str) -> bool:
-    """Return whether a directory holds references in Parquet, and no store."""
+    """Return whether a directory contains references in Parquet, and no store."""
     if is_store(path) or not os.path.lexists(f"{path}/.zmetadata"):
         return False
     from cfagg.formats.kerchunk.store import is_directory
@@ -136,5 +136,5 @@ def is_referring(path: str) -> bool:
 
 
 def leaves_traces(path: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is a Zarr store, or what is left of one: a check reports that."""
+    """Return whether a directory is a Zarr store or the remains of one, which a check reports."""
     return is_store(path) or any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _TRACES)

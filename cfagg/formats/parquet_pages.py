@@ -1,7 +1,7 @@
 """The page headers of a Parquet file, checked before a library allocates memory for the pages.
 
-A page of ten bytes may claim, and hold, any number of equal values, and Arrow ends the process where some parts of a
-footer contradict each other.  So all pages are counted here, and nothing else of the footer is asked for.
+A page of ten bytes may contain any number of equal values, and Arrow aborts the process if some parts of a footer
+contradict each other.  So all pages are counted here, and nothing else in the footer is used.
 
 Source: Apache Parquet, "File Format" and ``parquet.thrift``; Apache Thrift, "Thrift compact protocol encoding".
 """
@@ -14,10 +14,10 @@ from cfagg.errors import SourceError
 
 __all__ = ["UNPACKED", "VALUES", "check_pages"]
 
-#: The most values of all columns, and bytes of all pages when they are unpacked.
+#: Most values of all columns, and bytes of all decompressed pages.
 VALUES, UNPACKED = 2**28, 2**32
 
-#: Structures within structures.
+#: Most levels of nested structures.
 _DEPTH = 16
 
 _TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12
@@ -31,7 +31,7 @@ _SIZE, _STORED, _PAGE, _DICTIONARY, _PAGE_2 = 2, 3, 5, 7, 8
 
 
 def check_pages(data: bytes, most: int = VALUES, most_bytes: int = UNPACKED) -> None:
-    """Raise where a Parquet file has more values or bytes than it may have, or its pages are not where it says."""
+    """Raise an error if a Parquet file has too many values or bytes, or its pages are not where it claims."""
     try:
         _check(data, most, most_bytes)
     except SourceError:
@@ -52,7 +52,7 @@ def _check(data: bytes, most: int, most_bytes: int) -> None:
             if _FILE in column:
                 raise SourceError("its values are in another file")
             meta = column[_META]
-            # Some writers say that there is no dictionary by a place of 0.
+            # Some writers use the position 0 if there is no dictionary.
             begin = min(meta[_DATA_AT], meta.get(_DICTIONARY_AT) or meta[_DATA_AT])
             if not 4 <= begin <= begin + meta[_PACKED] <= end:
                 raise ValueError("place")
@@ -66,7 +66,7 @@ def _check(data: bytes, most: int, most_bytes: int) -> None:
 
 
 def _counted(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:
-    """Return how many values the pages of a column have, and their bytes."""
+    """Return the number of values in the pages of a column, and their bytes."""
     count = size = 0
     while at < end:
         thrift = _Thrift(data, at)
@@ -86,7 +86,7 @@ def _counted(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:
 
 
 class _Thrift:
-    """Reads structures from a place on, as dictionaries by the numbers of their fields."""
+    """Reads structures from a position on, as dictionaries by field number."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self.at = data, at
@@ -146,7 +146,7 @@ class _Thrift:
         raise ValueError("kind")
 
     def _check(self, count: int) -> None:
-        """Refuse more elements than there are bytes."""
+        """Raise an error for more elements than bytes."""
         if count > len(self._data) - self.at:
             raise ValueError("elements")
 

@@ -1,6 +1,6 @@
-"""Formats other than netCDF: cfagg's own, and those of other packages, found as entry points ``cfagg.formats``.
+"""Formats other than netCDF: built-in ones, and those of other packages, found as entry points ``cfagg.formats``.
 
-Packages are only asked where a file is none of cfagg's own formats, so that none can take those over.
+Packages are only tried if a file has none of the built-in formats, so that none can override those.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl", "PP")
 
 
 class Foreign:
-    """A format other than netCDF that has recognised a file; whatever one of another package raises names it."""
+    """A format other than netCDF that has recognised a file; errors of another package's format name it."""
 
     def __init__(self, entry: str | None, form: Format, path: str) -> None:
         self.entry, self.form, self.path = entry, form, path
@@ -59,7 +59,7 @@ class Foreign:
         return dataset
 
     def located(self, variable: Variable, key: FileKey) -> StoredVariable:
-        """Return where the chunks of a variable of the file stand, as the format says."""
+        """Return the location of the chunks of a variable of the file according to the format."""
         named = variable.path.lstrip("/")
         try:
             with _named(self.entry, self.path):
@@ -87,13 +87,13 @@ class Foreign:
             decode = _called(table.encoding.decode, self.entry, self.path)
             table = replace(table, encoding=replace(table.encoding, decode=decode))
         header = Header(self.path, named, variable.dims, variable.shape, own, variable.attributes)
-        # It speaks for this file alone.
+        # Its keys may only refer to this file.
         leads = [Reference("a chunk", name) for name in table.keys if name]
         return StoredVariable(key, named, variable.group.path, header, table, named, leads)
 
 
 def foreign_format(handle: Handle, head: bytes) -> Foreign | None:
-    """Return the format other than netCDF that a file has, by its first bytes; `None` where none is known."""
+    """Return the format of a file other than netCDF, by its first bytes, or `None` if none is known."""
     path = handle.key.path
     own = built_in(handle, head=head)
     if own is not None:
@@ -110,13 +110,13 @@ def foreign_format(handle: Handle, head: bytes) -> Foreign | None:
 
 @cache
 def loaded() -> tuple[tuple[str, Callable[[], Any]], ...]:
-    """Return the name of each entry point, and what loads its object once."""
+    """Return the name of each entry point, and a function that loads its object once."""
     return tuple((name, cache(load)) for name, load in loaders(GROUP))
 
 
 @contextmanager
 def _named(name: str | None, path: str) -> Iterator[None]:
-    """Make whatever a package raises an error of cfagg that names it; what it says of a file in our words is kept."""
+    """Convert any error of a package to one of cfagg that names it; cfagg's own errors are kept."""
     try:
         yield
     except (CfaggError, DamagedError):
@@ -130,7 +130,7 @@ def _named(name: str | None, path: str) -> Iterator[None]:
 
 
 def _called[**P, T](function: Callable[P, T], name: str | None, path: str) -> Callable[P, T]:
-    """Return a function of a package that names it where it fails; what cannot be decoded is damaged."""
+    """Return a function of a package that names it in its errors; `DamagedError` is kept."""
 
     def named(*args: P.args, **options: P.kwargs) -> T:
         with _named(name, path):

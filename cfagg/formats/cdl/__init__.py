@@ -15,17 +15,17 @@ __all__ = ["FORMAT", "Cdl"]
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*\n)*netcdf[\s{]")
 
-#: Bytes of the longest text, here and on another machine.
+#: Bytes of the longest text, local and remote.
 _LONGEST, _FAR = 1 << 26, 1 << 24
 
 
 class Cdl:
-    """A description that is open as long as it is parsed."""
+    """A description whose file is open only while it is parsed."""
 
     name = "CDL"
 
     def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
-        """Tell whether a file begins as CDL does, perhaps behind comments."""
+        """Return whether a file begins like CDL, perhaps after comments."""
         return _START.match(head) is not None
 
     def open(self, handle: Handle) -> Dataset:

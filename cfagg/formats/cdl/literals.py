@@ -1,4 +1,4 @@
-"""Numbers, characters and texts as CDL writes them."""
+"""Numbers, characters and texts in CDL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPES = {
     "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
 }  # fmt: skip
 
-#: Ends of numbers in CDL -> NumPy type.
+#: Suffixes of numbers in CDL -> NumPy type.
 _SUFFIXES = {
     "b": "i1", "ub": "u1", "s": "i2", "us": "u2", "": "i4", "l": "i4", "u": "u4", "ul": "u4", "ll": "i8", "ull": "u8",
     "f": "f4", "d": "f8",
@@ -34,19 +34,19 @@ class Token(NamedTuple):
 
 
 def kind_of(type_: str) -> Kind:
-    """Return what a variable of a type holds."""
+    """Return the kind of values of a variable of a type."""
     if type_ in ("char", "string"):
         return "char" if type_ == "char" else "string"
     return "float" if type_ in ("float", "real", "double") else "integer"
 
 
 def unquoted(text: str) -> str:
-    """Return what stands between quotation marks."""
+    """Return the text between quotation marks."""
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
 
 
 def text_of(token: Token) -> str:
-    """Return a text, a number as it is written, or nothing."""
+    """Return a text, a number as written, or an empty text."""
     if token.kind == "number":
         return token.text
     return "" if token.text == "NIL" and token.kind == "word" else unquoted(token.text)

@@ -1,6 +1,6 @@
 """A small reader of CDL, the text form of netCDF, for tests and reports of faults.
 
-It reads dimensions, variables, attributes, groups and values as ``ncdump`` prints them; user-defined types it does not.
+It reads dimensions, variables, attributes, groups and values as printed by ``ncdump``, but not user-defined types.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Varia
 
 __all__ = ["parse_cdl"]
 
-#: Values that netCDF puts where there is none, by NumPy type.
+#: netCDF's default fill values, by NumPy type.
 _FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
 
-#: More values, and groups within groups, than these are not a test or a report of a fault.
+#: Most values, and levels of groups, since tests and reports of faults need no more.
 _LIMIT, _DEEPEST = 1 << 22, 100
 
 _TOKEN = re.compile(
@@ -42,7 +42,7 @@ _TOKEN = re.compile(
 
 
 def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
-    """Return the dataset that a text in CDL describes, as ``ncdump`` prints it.
+    """Return the dataset that a text in CDL, as printed by ``ncdump``, describes.
 
     >>> dataset = parse_cdl('netcdf a { dimensions: x = 2 ; variables: float t(x) ; t:units = "K" ; data: t = 1, 2 ; }')
     >>> dataset.variables[0].values()
@@ -57,7 +57,7 @@ class _Parser:
         self._tokens = self._scan(text)
         self._ahead = next(self._tokens)
         self._values: dict[int, npt.NDArray[Any]] = {}
-        #: Where they stand, for messages.
+        #: Their positions, for messages.
         self._lines: dict[int, int] = {}
 
     def _scan(self, text: str) -> Iterator[Token]:
@@ -84,14 +84,14 @@ class _Parser:
         """Return the value of a number and its NumPy type."""
         try:
             value, dtype = number(token.text)
-        except ValueError:  # more digits than Python takes
+        except ValueError:  # more digits than Python accepts
             value, dtype = 2**65, "i8"
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             self._wrong(token.line, f"{token.text[:30]} is out of the range of any type")
         return value, dtype
 
     def _stored(self, values: list[Any], dtype: np.dtype[Any] | str, line: int, name: str) -> npt.NDArray[Any]:
-        """Return numbers in a type: integers lose the bits that it has no room for, as those of ``ncgen`` do."""
+        """Return numbers in a type; integers lose excess bits, as in ``ncgen``."""
         wanted = np.dtype(dtype)
         if wanted.kind == "f":
             with np.errstate(over="ignore"):
@@ -111,7 +111,7 @@ class _Parser:
         return token
 
     def _take(self, *texts: str) -> bool:
-        """Pass over the next token if it is one of these."""
+        """Skip the next token if it is one of these."""
         if self._ahead.text in texts and self._ahead.kind in ("mark", "word"):
             self._next()
             return True
@@ -175,7 +175,7 @@ class _Parser:
             self._expect("=")
             unlimited = self._take("UNLIMITED", "unlimited")
             size = 0 if unlimited else self._size()
-            # ncdump tells the current length in a comment, which is passed over; the values tell it too.
+            # ncdump writes the current length in a comment, which is skipped; the values show it, too.
             group.add_dimension(name, size, unlimited=unlimited)
             if not self._take(","):
                 self._expect(";")
@@ -234,7 +234,7 @@ class _Parser:
         return self._below(group, home).dimensions.get(last)
 
     def _attribute(self, group: Group, variable: str | None, type_: str | None) -> None:
-        """Read one attribute; of two with one name the last holds, as for ``ncgen``."""
+        """Read one attribute; of two with the same name the last one counts, as in ``ncgen``."""
         line, name = self._ahead.line, self._name()
         self._expect("=")
         tokens = [self._next()]
@@ -249,7 +249,7 @@ class _Parser:
                 self._wrong(line, f"attribute {variable}:{name} of a variable that is not declared")
             owner = at.variables[last]
         if type_ is None and name == "_FillValue" and isinstance(owner, Variable) and owner.dtype.kind in "iuf":
-            # Without a type of its own it takes the variable's, as `ncgen` does it.
+            # Without its own type it has the variable's, as in `ncgen`.
             numbers = all(t.kind == "number" for t in tokens)
             type_ = next(t for t, dtype in TYPES.items() if np.dtype(dtype) == owner.dtype) if numbers else None
         owner.attributes[name] = self._typed(tokens, type_, name)
@@ -325,7 +325,7 @@ class _Parser:
                 self._values[id(variable)] = self._stored(found, variable.dtype, self._ahead.line, name)
 
     def _characters(self, variable: Variable, text: str) -> list[bytes]:
-        """Return the characters of a text, filled up to the last of several dimensions as ``ncgen`` does."""
+        """Return the characters of a text, padded to the last of several dimensions as in ``ncgen``."""
         raw = text.encode("utf-8", "surrogatepass")
         if len(variable.dimensions) < 2:
             return [raw[i : i + 1] for i in range(len(raw))]
@@ -346,10 +346,10 @@ class _Parser:
             if len(grown) == 1 and rest and variable.dimensions[0].unlimited:
                 grown[0].size = max(grown[0].size, -(-values.size // rest))
         if not self._values:
-            return  # a header alone, as of ``ncdump -h``: nothing is known of the values
+            return  # only a header, as from ``ncdump -h``: the values are unknown
         for variable in dataset.variables:
             if prod(variable.shape) > _LIMIT:
-                continue  # a header alone may tell of any size
+                continue  # a header alone may have any size
             given = self._values.get(id(variable))
             fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
             own = variable.attributes.get("_FillValue")

@@ -1,4 +1,4 @@
-"""Classic netCDF (CDF-1, CDF-2 and CDF-5) as one of cfagg's formats: one parser of headers, for values and metadata."""
+"""Classic netCDF (CDF-1, CDF-2 and CDF-5) as one of cfagg's formats, with one header parser for values and metadata."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["FORMAT", "Classic"]
 
 
 class Classic:
-    """Values in blocks of bytes, which are read by their places."""
+    """Values in blocks of bytes, which are read by position."""
 
     name = "classic netCDF"
 
     def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
-        """Tell whether a file begins as one of its versions."""
+        """Return whether a file begins like one of its versions."""
         return head.startswith(MAGIC)
 
     def open(self, handle: Handle) -> Dataset:
@@ -30,7 +30,7 @@ class Classic:
         return open_classic(handle)
 
     def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable:  # noqa: ARG002
-        """Return where the values of a variable stand."""
+        """Return the location of the values of a variable."""
         from cfagg.formats.classic import variables
         from cfagg.formats.values.storage import no_variable
 

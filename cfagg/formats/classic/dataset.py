@@ -1,4 +1,4 @@
-"""Classic netCDF files (CDF-1, CDF-2 and CDF-5), read without the netCDF library, which takes long to load.
+"""Classic netCDF files (CDF-1, CDF-2 and CDF-5), read without the netCDF library, which is slow to load.
 
 Source: the netCDF classic and 64-bit data format specifications.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["open_classic"]
 
-#: Bytes of the longest header that is read of a file on another machine.
+#: Bytes of the longest header that is read from a remote file.
 _FAR = 1 << 28
 
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
 
 
 def open_classic(handle: Handle) -> Dataset:
-    """Return the model of a classic file, which is closed with it; `damage` tells of one cut off in its values."""
+    """Return the model of a classic file, which is closed with it; `damage` is set if its values are cut off."""
     source, size = handle.key.path, handle.key.size
 
     def first(count: int) -> bytes:
@@ -56,7 +56,7 @@ def open_classic(handle: Handle) -> Dataset:
 
 
 def _root(header: raw.Header, data: bytes, handle: Handle) -> Group:
-    """Return the whole."""
+    """Return the root group."""
     root, context = Group(), Context("", FragmentReadError, FragmentReadError)
     dimensions = [
         root.add_dimension(name_of(name), length or header.records, unlimited=not length)
@@ -76,8 +76,8 @@ def _root(header: raw.Header, data: bytes, handle: Handle) -> Group:
     return root
 
 
-#: Attributes of variables of many files, by their bytes; how many bytes are remembered, and of one variable. Those of
-#: whole files are mostly others in each, and as many as there are files: what is remembered has to stay small.
+#: Cached attributes of variables of many files, by their bytes; limits of the cached bytes, in total and per variable.
+#: Global attributes mostly differ between files, so the cache has to stay small.
 _known: dict[tuple[tuple[bytes, int, bytes], ...], SharedAttributes] = {}
 _MOST, _LONGEST, _EACH = 1 << 22, 1 << 14, 1 << 10
 
@@ -120,7 +120,7 @@ def _decoded(stored: list[raw.Attribute], data: bytes) -> dict[str, AttributeVal
 
 
 def _stored(handle: Handle, variable: Variable, begin: int, step: int) -> StoredVariable:
-    """Return where the values of a variable stand."""
+    """Return the location of the values of a variable."""
     from cfagg.cf.header import Header
     from cfagg.formats.values.storage import Contiguous, StoredVariable
     from cfagg.model.chunks import Encoding

@@ -1,7 +1,7 @@
 """The header of classic netCDF files (CDF-1, CDF-2 and CDF-5), parsed once for every reader, and strictly.
 
-Counts and sizes are compared with the file before anything is made of them.  The netCDF library has no such bounds, so
-it only gets files whose header stands here.
+Counts and sizes are compared with the file before they are used.  The netCDF library has no such checks, so it only
+gets files whose header passes here.
 
 Source: the netCDF classic and 64-bit data format specifications.
 """
@@ -38,27 +38,27 @@ DTYPES = {number: np.dtype(text) for number, text in _TYPES.items()}
 
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 
-#: Dimensions of one variable, as many as the netCDF library takes; elements and bytes of anything.
+#: Most dimensions of a variable, as in the netCDF library; limit on the elements and bytes of anything.
 _RANK, _LARGEST = 1024, 2**63
 
-#: Where the file has no room for so many items of a list, it is taken to be cut off, and for more to be damaged.
+#: A list of at most this many items beyond the file's end means that it is cut off, a longer one that it is damaged.
 _LIKELY = 2**16
 
 
 class DamagedError(Exception):
-    """What stands in the header cannot stand there."""
+    """The header is invalid."""
 
 
 class ShortError(Exception):
-    """The header goes on behind the bytes at hand, or behind the end of the file."""
+    """The header continues beyond the available bytes, or beyond the end of the file."""
 
 
 class CutError(ShortError):
-    """The header goes on behind the end of the file: more bytes of it would not help."""
+    """The header continues beyond the end of the file, so reading more bytes would not help."""
 
 
 class Attribute(NamedTuple):
-    """An attribute as stored: name, number of its type, elements, and where its values begin and end."""
+    """An attribute as stored: name, type number, elements, and start and end of its values."""
 
     name: bytes
     type: int
@@ -68,7 +68,7 @@ class Attribute(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable: numbers of its dimensions, and where its values begin."""
+    """A variable: indices of its dimensions, and the start of its values."""
 
     name: bytes
     dims: tuple[int, ...]
@@ -80,19 +80,19 @@ class Variable(NamedTuple):
 class Header(NamedTuple):
     """A whole header; attributes are those of the file."""
 
-    #: Names and lengths; 0 is the length of the record dimension.
+    #: Names and lengths; the length of the record dimension is 0.
     dims: list[tuple[bytes, int]]
     attributes: list[Attribute]
     variables: list[Variable]
     records: int
     #: Bytes from one record to the next.
     record: int
-    #: Bytes that the file has if it is complete, but for padding behind the last value.
+    #: Bytes of the complete file, except padding after the last value.
     end: int
 
 
 def read(first: Callable[[int], bytes], size: int) -> tuple[Header, bytes]:
-    """Return the header of a file of `size` bytes, of which `first` gives so many, and the bytes in which it stands."""
+    """Return the header of a file of `size` bytes and the bytes that contain it; `first` reads the given number."""
     count = 2**16
     while True:
         data = first(min(count, size))
@@ -105,7 +105,7 @@ def read(first: Callable[[int], bytes], size: int) -> tuple[Header, bytes]:
 
 
 def parse(data: bytes, size: int) -> Header:
-    r"""Parse the header of a file of `size` bytes, of which the first are given.
+    r"""Parse the header of a file of `size` bytes from its first bytes.
 
     >>> parse(b"CDF\1" + bytes(28), 32)
     Header(dims=[], attributes=[], variables=[], records=0, record=0, end=0)
@@ -117,20 +117,20 @@ def parse(data: bytes, size: int) -> Header:
         raise DamagedError(f"{error} at byte {cursor.at:,}") from None
 
 
-#: Numbers of versions with dimensions; variables of many headers by such a number, place and bytes; and the lengths of
-#: these by number, place and first bytes.
+#: Numbers for versions with dimensions; cached variables of many headers by such a number, position and bytes; and the
+#: lengths of these by number, position and first bytes.
 _numbers: dict[tuple[object, ...], int] = {}
 _known: dict[tuple[int, int, bytes], Variable] = {}
 _lengths: dict[tuple[int, int, bytes], int] = {}
 
-#: Of these, the most; bytes of the longest variable, those in which others begin alike, and most dimensions.
+#: Limits of these caches: entries, bytes of a variable, first bytes that are compared, and dimensions.
 _MOST, _LONGEST, _BEGIN, _DIMS = 1 << 12, 1 << 12, 16, 64
 
 _count = itertools.count(1)
 
 
 def _number_of(version: int, dims: list[tuple[bytes, int]]) -> int:
-    """Return a number for a version with dimensions, 0 where these take too much room to be remembered."""
+    """Return a number for a version with dimensions, or 0 if these are too large to be cached."""
     if len(dims) > _DIMS or sum([len(name) for name, _ in dims]) > _LONGEST:
         return 0
     if len(_numbers) >= _MOST:
@@ -139,7 +139,7 @@ def _number_of(version: int, dims: list[tuple[bytes, int]]) -> int:
 
 
 class _Cursor:
-    """Walks over the bytes of a header."""
+    """A position in the bytes of a header, advanced by reading."""
 
     def __init__(self, data: bytes, size: int) -> None:
         if data[0:4] not in MAGIC:
@@ -162,7 +162,7 @@ class _Cursor:
         return value
 
     def skip(self, count: int) -> tuple[int, int]:
-        """Pass over so many bytes, padded to four; the last padding of all may be missing."""
+        """Skip `count` bytes, padded to four; the last padding of all may be missing."""
         begin = self.at
         if count > self.size - begin:
             raise CutError
@@ -172,7 +172,7 @@ class _Cursor:
         return begin, begin + count
 
     def items(self, tag: int, least: int) -> Iterator[int]:
-        """Return the numbers of the items of a list, each of which has at least so many bytes."""
+        """Return the indices of the items of a list, each of which has at least `least` bytes."""
         found, count = self.take(self._number), self.take(self._count)
         if found != tag and (found or count):
             raise DamagedError(f"found tag {found}, expected {tag}")
@@ -222,7 +222,7 @@ class _Cursor:
 
     def variable(self, dims: list[tuple[bytes, int]], number: int) -> Variable:
         begin = self.at
-        # The length of the last variable that began alike says what to compare with those that are remembered.
+        # The length of the last variable with the same beginning determines the bytes to look up in the cache.
         alike = number, begin, self.data[begin : begin + _BEGIN]
         end = begin + _lengths.get(alike, 0)
         variable = _known.get((number, begin, self.data[begin:end]))
@@ -244,7 +244,7 @@ class _Cursor:
         return variable
 
     def _new_variable(self, dims: list[tuple[bytes, int]]) -> Variable:
-        """Return a variable but for where its values begin."""
+        """Return a variable without the start of its values."""
         name, rank = self.name(), self.take(self._count)
         if rank > _RANK:
             raise DamagedError(f"variable {_shown(name)} has {rank:,} dimensions")
@@ -254,7 +254,7 @@ class _Cursor:
         if any(not dims[d][1] for d in ids[1:]):
             raise DamagedError(f"variable {_shown(name)} has the record dimension after another one")
         attributes, type_ = self.attributes(), self.type()
-        self.take(self._count)  # its size, which follows from its shape
+        self.take(self._count)  # its size, which its shape determines
         return Variable(name, ids, attributes, type_, 0)
 
 
@@ -271,7 +271,7 @@ def _placed(
     # A single record variable is not padded.
     record = rows[0] if len(rows) == 1 else sum(n + (-n & 3) for n in rows)
     if records is None:
-        # The number of records of a file that was streamed follows from its size.
+        # The number of records of a streamed file is derived from its size.
         first = min((v.begin for v in grown), default=size)
         records = max(size - first, 0) // record if record else 0
     ends = [0]
@@ -287,7 +287,7 @@ def _placed(
 
 def _bytes(variable: Variable, dims: list[tuple[bytes, int]]) -> int:
     """Return the bytes of a variable, or of one record of it."""
-    # The dimension that grows has the length 0 and stands first.
+    # The record dimension has length 0 and comes first.
     return prod(dims[d][1] or 1 for d in variable.dims) * DTYPES[variable.type].itemsize
 
 

@@ -1,7 +1,7 @@
 """Finding variables in classic netCDF files (CDF-1, CDF-2 and CDF-5) by reading their header.
 
-The netCDF library gives zeros where such a file is cut off; knowing where values stand, that can be noticed, and
-values are read without the library's lock.
+The netCDF library returns zeros beyond the end of a truncated file.  With the positions of values that can be detected,
+and values are read without the library's lock.
 
 Source: the netCDF classic and 64-bit data format specifications.
 """
@@ -30,12 +30,12 @@ class _Classic:
 
     header: raw.Header
     variables: dict[str, raw.Variable]
-    #: Attributes of each, by its name.
+    #: Attributes of each variable, by name.
     attributes: dict[str, dict[str, Any]]
 
 
 def find(handle: Handle, address: str, context: Context) -> StoredVariable | None:
-    """Return a variable of a classic file, or `None` if it has none of that name."""
+    """Return a variable of a classic file, or `None` if there is none of that name."""
     parsed = _header(handle, context)
     name = address.removeprefix("/")
     variable = parsed.variables.get(name)
@@ -56,7 +56,7 @@ def names(handle: Handle, context: Context) -> list[str]:
     return list(_header(handle, context).variables)
 
 
-#: Headers parsed last.
+#: The most recently parsed headers.
 _REMEMBERED = 64
 
 _lock = forkable()
@@ -93,7 +93,7 @@ def _named(header: raw.Header, data: bytes) -> _Classic:
 
 
 def _attributes(variable: raw.Variable, data: bytes) -> dict[str, Any]:
-    """Return the attributes in the form in which netCDF4-python gives them."""
+    """Return the attributes in the form used by netCDF4-python."""
     found: dict[str, Any] = {}
     for attribute in variable.attributes:
         value = data[attribute.begin : attribute.end]

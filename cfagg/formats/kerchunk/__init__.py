@@ -1,4 +1,4 @@
-"""References to chunks in other files, as kerchunk and VirtualiZarr write them: a Zarr store without its chunks."""
+"""References to chunks in other files, as written by kerchunk and VirtualiZarr: a Zarr store without its chunks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class _Kerchunk:
     name = "kerchunk"
 
     def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
-        """Tell whether a file is a table of references, perhaps packed."""
+        """Return whether a file is a table of references, perhaps compressed."""
         return is_head(head)
 
     def open(self, handle: Handle, allow: Iterable[str] = ()) -> Dataset:
-        """Return the dataset whose chunks a file refers to, beside it, below or where that is allowed; it is closed."""
+        """Return the dataset whose chunks a file refers to, next to it, below or in allowed places; it is closed."""
         from cfagg.formats.kerchunk.store import ReferenceStore, references_of
         from cfagg.formats.metadata.zarr import open_store
 

@@ -18,21 +18,21 @@ from cfagg.formats.parquet_pages import check_pages
 
 __all__ = ["MARK", "Records", "is_table"]
 
-#: The document of the directory.
+#: The metadata document of the directory.
 MARK = ".zmetadata"
 
 #: References in one file, and bytes of one.
 _MOST, _BYTES = 1 << 24, 1 << 30
 
-#: What Arrow raises is derived from one of these, by what is wrong.
+#: Arrow's errors are derived from one of these, depending on the cause.
 _ERRORS = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
-#: Files whose rows are held.
+#: Files whose rows are cached.
 _HELD = 16
 
 
 class _Rows(NamedTuple):
-    """The columns of one file; `None` for one that it does not have."""
+    """The columns of one file; `None` for absent ones."""
 
     path: list[str | None] | None
     offset: Any
@@ -50,7 +50,7 @@ def is_table(raw: bytes) -> bool:
 
 
 class Records:
-    """References in a directory; `read` returns a file of it by its key, `None` where there is none."""
+    """References in a directory; `read` returns a file of it by its key, or `None`."""
 
     def __init__(self, raw: bytes, name: str, read: Callable[[str], bytes | None]) -> None:
         found = json.loads(raw)
@@ -70,7 +70,7 @@ class Records:
         self._lock = threading.Lock()
 
     def get(self, key: str) -> bytes | Place | None:
-        """Return the bytes under a key, or their place."""
+        """Return the bytes of a key, or their location."""
         if key in self._documents:
             found = self._documents[key]
             return json.dumps(found).encode()
@@ -117,7 +117,7 @@ class Records:
         return Place(path) if (offset, size) == (0, 0) else Place(path, offset, size)
 
     def _rows(self, array: str, record: int) -> _Rows | None:
-        """Return the rows of one file, read once; `None` where there is none."""
+        """Return the rows of one file, read once, or `None` if there is no such file."""
         with self._lock:
             if (array, record) in self._held:
                 self._held.move_to_end((array, record))
@@ -141,7 +141,7 @@ class Records:
         except SourceError as error:
             raise SourceError(f"{where} is damaged: {error.message}; write the references again") from error
         try:
-            # Of what is stored once for many rows, one copy is held.
+            # Values stored once for many rows are kept as one copy.
             file = parquet.ParquetFile(pa.BufferReader(raw), read_dictionary=["path", "raw"])
             if file.metadata.num_rows > self._size:
                 raise SourceError(f"{where} has {file.metadata.num_rows:,} references, expected {self._size:,} at most")
@@ -156,7 +156,7 @@ class Records:
 
 
 def _plain(column: Any, name: str) -> Any:
-    """Return a column of the type that it must have: names and bytes as lists, numbers as an array."""
+    """Return a column in its required type: names and bytes as lists, numbers as an array."""
     import pyarrow as pa
 
     if name in ("offset", "size"):
@@ -172,7 +172,7 @@ def _plain(column: Any, name: str) -> Any:
 
 
 def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return how many chunks an array has along each dimension, `None` where its document does not say."""
+    """Return the number of chunks of an array along each dimension, or `None` if its document does not give it."""
     shape, chunks = document.get("shape"), document.get("chunks")
     if not isinstance(shape, list) or not isinstance(chunks, list) or len(shape) != len(chunks):
         return None
@@ -182,7 +182,7 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def _number(document: Mapping[str, Any], last: str) -> int | None:
-    """Return the number of a chunk of an array by its key, `None` where it has none."""
+    """Return the index of a chunk of an array by its key, or `None` if there is none."""
     counts = _counts(document)
     words = last.split(".")
     if counts is None or not all(w.isascii() and w.isdecimal() and len(w) < 19 for w in words):

@@ -1,7 +1,7 @@
-"""kerchunk's references as JSON: keys of a Zarr store, each with its bytes or their place.
+"""kerchunk's references as JSON: keys of a Zarr store, each with its bytes or their location.
 
-Version 0 is the table alone.  Version 1 has names for beginnings of URLs (``templates``), and may have generators of
-references, which are programs: these are refused.
+Version 0 is only the table.  Version 1 has names for parts of URLs (``templates``), and may have generators of
+references, which are programs and raise an error.
 
 Source: "References specification" of fsspec and kerchunk.
 """
@@ -20,25 +20,25 @@ from cfagg.errors import LimitError, SourceError, UnsupportedError
 
 __all__ = ["Place", "References", "Table", "is_head", "parse", "unpacked"]
 
-#: Bytes of a table as JSON; with more, references are kept in Parquet.
+#: Most bytes of a table in JSON; larger ones should be in Parquet.
 MOST = 1 << 27
 
-#: Characters of a URL with its templates.
+#: Most characters of a URL with its templates.
 _LONGEST = 1 << 16
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
-#: How a table begins: with what says what it is, or with a document of Zarr.
+#: Beginning of a table: one of its own keys, or a Zarr document.
 _HEAD = re.compile(
     rb'\s*\{\s*"(?:version|templates|gen|refs|(?:[^"\\]*/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json))"\s*:'
 )
 
-#: A name for the beginning of a URL.
+#: The name of a template in a URL.
 _NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
 class Place(NamedTuple):
-    """Where bytes stand; without a length, all of a file."""
+    """The location of bytes; without a length, a whole file."""
 
     url: str
     offset: int = 0
@@ -49,7 +49,7 @@ class References(Protocol):
     """The keys of a store."""
 
     def get(self, key: str) -> bytes | Place | None:
-        """Return the bytes under a key, or their place, `None` where there is nothing."""
+        """Return the bytes of a key, or their location, or `None` if there are none."""
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group."""
@@ -59,7 +59,7 @@ class References(Protocol):
 
 
 def is_head(head: bytes) -> bool:
-    r"""Return whether a file begins as a table of references does, packed by gzip or zstd too.
+    r"""Return whether a file begins like a table of references, including one compressed with gzip or zstd.
 
     >>> is_head(b'{"version": 1, "refs": {'), is_head(b'{"a": 1}')
     (True, False)
@@ -70,7 +70,7 @@ def is_head(head: bytes) -> bool:
         except zlib.error:
             return False
     elif head.startswith(_ZSTD):
-        # What is packed so and read here can be nothing else; its beginning is not unpacked alone.
+        # No other readable file is compressed with zstd; its beginning cannot be decompressed separately.
         return True
     return _HEAD.match(head) is not None
 
@@ -127,7 +127,7 @@ def parse(text: bytes, name: str) -> Table:
 
 
 class Table:
-    """References of a JSON text, looked at one by one when they are asked for."""
+    """References of a JSON text, interpreted one by one on demand."""
 
     def __init__(self, refs: Mapping[str, Any], templates: Mapping[str, str], name: str) -> None:
         self._refs, self._templates, self._name = refs, templates, name
@@ -135,13 +135,13 @@ class Table:
         for key in refs:
             if "/" in key:
                 home, _, last = key.rpartition("/")
-                # Of keys of chunks in folders of their own, what is above counts too.
+                # Only documents define members; keys of chunks in subfolders do not.
                 if last.startswith(".z") or last == "zarr.json":
                     above, _, own = home.rpartition("/")
                     self._below.setdefault(above, {})[own] = None
 
     def get(self, key: str) -> bytes | Place | None:
-        """Return the bytes under a key, or their place."""
+        """Return the bytes of a key, or their location."""
         found = self._refs.get(key)
         if found is None:
             return None
@@ -188,7 +188,7 @@ class Table:
 
         if not self._templates:
             return text
-        # A table of a few bytes may otherwise make names of any length.
+        # Otherwise a table of a few bytes could produce names of any length.
         if len(text) + sum(len(self._templates.get(name, "")) for name in _NAME.findall(text)) > _LONGEST:
             raise self._wrong(key, f"its URL has more than {_LONGEST:,} characters")
         made = _NAME.sub(told, text)

@@ -1,4 +1,4 @@
-"""A Zarr store of references: its documents, and its chunks in other files, each of which the access policy allows."""
+"""A Zarr store of references: its documents, and its chunks in other files, which the access policy must allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILE = "file://"
 
 
 def is_directory(path: str) -> bool:
-    """Return whether a directory holds references in Parquet."""
+    """Return whether a directory contains references in Parquet."""
     if not os.path.lexists(f"{path}/{parquet.MARK}") or os.path.lexists(f"{path}/.zgroup"):
         return False
     found = read_file(path, f"{path}/{parquet.MARK}", MOST)
@@ -34,13 +34,13 @@ def is_directory(path: str) -> bool:
 
 
 class ReferencedKeys:
-    """The objects of a store by their keys, as those of another machine are; pickled by the path of the references."""
+    """The objects of a store by key, like those of a remote store; pickled as the path of the references."""
 
     lists = True
 
     def __init__(self, path: str, table: References, allow: Iterable[str] = (), key: FileKey | None = None) -> None:
         self.path, self.table, self.allow, self._key = path, table, tuple(allow), key
-        # Names in a directory of Parquet start where the directory stands, as those in a JSON file do.
+        # Names in a Parquet directory are relative to the directory's location, like those in a JSON file.
         self.access = Access(path, self.allow)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -50,7 +50,7 @@ class ReferencedKeys:
         return self.path, self.allow, self._key
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none."""
+        """Return all bytes of a key, or `None` if there are none."""
         found = self.opens(f"{self.path}/{key}")
         if found is None:
             return None
@@ -60,7 +60,7 @@ class ReferencedKeys:
         return bytes(pread(size, 0))
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return some bytes under a key."""
+        """Return some bytes of a key."""
         found = self.opens(f"{self.path}/{key}")
         if found is None:
             raise FragmentReadError(f"{self.path} has no reference {key!r}")
@@ -71,7 +71,7 @@ class ReferencedKeys:
         return self.table.children(path)
 
     def opens(self, path: str) -> tuple[Callable[[int, int], bytes], int, tuple[int, ...]] | None:
-        """Return how an object at a path below this one is read, its size, and what tells its state."""
+        """Return a read function for an object at a path below this one, its size, and a tag of its state."""
         key = path[len(self.path) + 1 :]
         found = self.table.get(key)
         if found is None:
@@ -99,7 +99,7 @@ class ReferencedKeys:
         return partial(_bytes, handle, place.offset, context), length, tuple(handle.key[1:5])
 
     def references(self) -> Iterator[str]:
-        """Yield the names of all files, as they are resolved."""
+        """Yield the resolved names of all files."""
         return (local_name(name) for name in self.table.places())
 
 
@@ -108,7 +108,7 @@ def _bytes(handle: Handle, offset: int, context: Context, count: int, start: int
 
 
 def local_name(url: str) -> str:
-    """Return the path of a URL of this machine, and all else as it is.
+    """Return the path of a local URL, and any other name unchanged.
 
     >>> local_name("file:///data/a b.nc"), local_name("a.nc"), local_name("s3://b/a.nc")
     ('/data/a b.nc', 'a.nc', 's3://b/a.nc')
@@ -124,7 +124,7 @@ def local_name(url: str) -> str:
 class ReferenceStore(RemoteStore):
     """The documents and arrays of such a store."""
 
-    # Its documents are at hand, all of them.
+    # All its documents are in memory.
     is_remote = False
 
     def __init__(self, keys: ReferencedKeys) -> None:
@@ -133,7 +133,7 @@ class ReferenceStore(RemoteStore):
 
 
 def _again(path: str, allow: tuple[str, ...], key: FileKey | None) -> ReferencedKeys:
-    """Return the keys of references that were pickled, as long as these are what they were."""
+    """Return the keys of pickled references, if these have not changed."""
     found = open_references(path, allow)
     if key is not None and (found._key is None or not found._key.is_same_content(key)):
         raise SourceError(f"{path} has been written since it was opened; open it again")

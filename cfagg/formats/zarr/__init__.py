@@ -1,4 +1,4 @@
-"""Zarr arrays on this machine: their metadata, chunks one at a time, and stamps and checksums of what is stored."""
+"""Local Zarr arrays: their metadata, chunks one at a time, and stamps and checksums of stored objects."""
 
 from cfagg.formats.zarr.checksums import checksum, object_checksum
 from cfagg.formats.zarr.chunks import chunk_bytes, partial, read_box, read_chunk
