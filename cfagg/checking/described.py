@@ -65,7 +65,7 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
         if f"{prefix}_array" in v.attributes or f"{prefix}_group" in v.attributes:
             attributes[f"{prefix}_dimensions"] = v.text(f"{prefix}_dimensions") or ""
     if any(name in v.attributes and v.text(name) is None for name in _DESCRIBING):
-        return Description(v, None)  # the rules of the attributes tell it
+        return Description(v, None)  # the rules of the attributes report it
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -74,7 +74,7 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
             return Description(v, None, limit=error.message)
         except CfaggError as error:
             if said is not None or detection.mark_of(attributes) not in _DESCRIBING:
-                return Description(v, None)  # the rules of the attributes tell it
+                return Description(v, None)  # the rules of the attributes report it
             problems = error.problems or (Problem("", error.message),)
             bare = tuple(Problem(p.where, _bare(p.message)) for p in problems)
             return Description(v, None, bare, broken=isinstance(error, BrokenJSONError))

@@ -3,7 +3,7 @@
 They are in ``explanations/*.toml``, one table for each rule::
 
     [DOC006]
-    why = "Programs tell the dimensions of a variable apart by their names."
+    why = "Programs distinguish the dimensions of a variable by their names."
     fails = '''
     netcdf twice { ... }
     '''

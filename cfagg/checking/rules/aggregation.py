@@ -138,7 +138,7 @@ def _rank(c: Context, feature: str) -> Iterator[Hit]:
     for i, v in naming(_described, feature)(c):
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
         if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
-            continue  # reported by the rules on dimensions or types
+            continue  # the rules on dimensions or types report it
         if found == wanted:
             continue
         message = (
@@ -183,7 +183,7 @@ shared(_matrix, AGG007="uris", AGG013="unique_values")
 def _missing(c: Context, feature: str) -> Iterator[Hit]:
     for i, v in naming(_described, feature)(c):
         if feature == "uris" and not _holds_strings(i, v):
-            continue  # told by its type
+            continue  # the rule on types reports it
         found = values_of(c, v)
         if found is not None and not found.valid.all():
             at = np.argwhere(~found.valid)
@@ -238,7 +238,7 @@ def map_is_of_integers(_: Context, __: Instructions, v: Variable) -> Iterator[Hi
 
 @rule("AGG015", each=naming(_described, "map"))
 def scalar_map_is_one(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
-    """Without aggregated dimensions the map is a scalar and holds 1."""
+    """Without aggregated dimensions the map is a scalar and has the value 1."""
     if i.variable.dimensions or v.kind != "integer" or i.variable.text("aggregated_dimensions") is None:
         return
     if v.stored:
@@ -278,7 +278,7 @@ def map_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> Iterat
     rows = zip(i.sizes.values, i.sizes.valid, i.variable.dimensions, names, strict=False)
     for d, (row, valid, dimension, name) in enumerate(rows):
         if c.resolver.dimension(name, i.variable.group) is None:
-            continue  # reported by the rule on the dimension
+            continue  # the rule on dimensions reports it
         sizes = row[valid].tolist()
         total = sum(sizes)
         if total != dimension.size:

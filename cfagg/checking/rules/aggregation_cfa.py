@@ -85,7 +85,7 @@ def location_has_its_shape(_: Context, i: Instructions, v: Variable) -> Iterator
     if v.kind != "integer":
         yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
     elif not i.has_dimensions:
-        return  # reported by the rule on dimensions
+        return  # the rule on dimensions reports it
     elif not rows:
         values = None if i.sizes is None else i.sizes.values
         if prod(d.size for d in v.stored) != 1 or (values is not None and values.size == 1 and values.ravel()[0] != 1):

@@ -167,7 +167,7 @@ shared(
 
 @rule("NCA007")
 def nca_own_subarrays_exist(c: Context) -> Iterator[Hit]:
-    """Sub-arrays in the dataset itself are there, and marked as private."""
+    """Sub-arrays in the dataset itself exist and are marked as private."""
     for v in c.with_attribute("nca_private"):
         value = v.numbers("nca_private")
         if value is None or value.size != 1 or value.dtype.kind not in "iu":
@@ -180,5 +180,5 @@ shared(_conventions, NCA008="NCA", CFA008="CFA")
 
 @rule("CFA007")
 def cfa_own_subarrays_exist(c: Context) -> Iterator[Hit]:
-    """Sub-arrays in the dataset itself are there, and marked as private."""
+    """Sub-arrays in the dataset itself exist and are marked as private."""
     return _own(c, "CFA")

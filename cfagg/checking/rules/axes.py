@@ -140,7 +140,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
 def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
     """Auxiliary coordinates have no ``axis``; chapter 5 allows it, so this is a warning."""
     if is_sampled(c):
-        return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
+        return  # section 9.5 asks for it on auxiliary coordinates of discrete sampling geometries
     others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
     for v in c.with_attribute("axis"):
         # A scalar coordinate is equivalent to a coordinate variable of one value (section 5.7).

@@ -137,7 +137,7 @@ def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
 
 
 def _same(c: Context, one: object, other: object) -> bool:
-    """Whether two attributes are the same in type and value, as far as types are known."""
+    """Whether two attributes have the same value and type, or the same kind of type in untyped datasets."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         kinds = one.dtype.kind == other.dtype.kind if not c.dataset.typed else one.dtype == other.dtype
         return kinds and one.shape == other.shape and bool(np.array_equal(one, other))

@@ -145,7 +145,7 @@ def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) 
 def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]:
     """An auxiliary coordinate has no dimension that its variable does not have.
 
-    Labels and the coordinates of domain variables and geometry containers have rules of their own.
+    Labels and the coordinates of domain variables and geometry containers have separate rules.
     """
     if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in undimensioned(c):
         return

@@ -123,7 +123,7 @@ def grid_mapping_name_is_known(c: Context, v: Variable) -> Iterator[Hit]:
 
 @rule("GMP006", each=grid_mapping_variables)
 def attributes_have_their_types(c: Context, v: Variable) -> Iterator[Hit]:
-    """The attributes of a grid mapping variable are numbers or text as table F.1 says."""
+    """The attributes of a grid mapping variable are numbers or text as table F.1 specifies."""
     for name, value in v.attributes.items():
         wanted = TYPES.get(name)
         if wanted is None or c.version < SINCE.get(name, c.version):

@@ -36,7 +36,7 @@ def _points(c: Context, mapping: Variable) -> int | None:
 
 @rule("GMP017")
 def reduced_gaussian_index_is_an_index(c: Context) -> Iterator[Hit]:
-    """A reduced_gaussian_index holds integers that grow or shrink and stay within the grid."""
+    """A reduced_gaussian_index holds strictly monotonic integers within the grid."""
     mappings = mappings_named("reduced_gaussian")(c) if c.options.data else []
     points = [n for n in (_points(c, m) for m in mappings) if n is not None]
     for v in c.with_standard_name("reduced_gaussian_index"):

@@ -45,14 +45,14 @@ def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
 
 @rule("UNI006", each="units_metadata")
 def errors_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[Hit]:
-    """``units_metadata`` of a standard error of a temperature says that it is a difference."""
+    """``units_metadata`` marks a standard error of a temperature as a difference."""
     if "standard_error" in v.words("standard_name")[1:] and _claims_another(v):
         yield _hit(v, "the standard_name modifier standard_error makes it a difference")
 
 
 @rule("UNI007", each="units_metadata")
 def spreads_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[Hit]:
-    """``units_metadata`` of a range, deviation or variance of a temperature says that it is a difference."""
+    """``units_metadata`` marks a range, deviation or variance of a temperature as a difference."""
     found = [m for m in methods_of(v) if m in _DIFFERENCES]
     if found and _claims_another(v):
         yield _hit(v, f"the method {found[0]} in cell_methods makes it a difference")
