@@ -1,4 +1,4 @@
-"""NetCDF attributes as Zarr stores them: as JSON, with the fill value where readers look for it."""
+"""NetCDF attributes in Zarr: as JSON, with the fill value where readers expect it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 #: Attributes that describe the aggregation and not the array.
 _CONSUMED = frozenset({"nca_dimensions", "nca_array", "nca_private"})
-#: Attributes with a meaning of their own in Zarr stores.
+#: Attributes with a special meaning in Zarr stores.
 _RESERVED = frozenset({"_ARRAY_DIMENSIONS", "_FillValue"})
-#: Members of an enumeration that a note names.
+#: Most members of an enumeration that a note names.
 _MOST_MEMBERS = 64
 
 
 def jsonable(value: Any) -> Any:
-    """Return an attribute value as JSON holds it: lists for arrays, numbers for arrays of one value, text for bytes.
+    """Return an attribute value for JSON: lists for arrays, numbers for arrays of one value, text for bytes.
 
     >>> import numpy as np
     >>> jsonable(np.float32(0.5)), jsonable(np.arange(2, dtype="i1")), jsonable(np.array([3]))
@@ -53,7 +53,7 @@ def jsonable(value: Any) -> Any:
 
 
 def is_strict(value: Any) -> bool:
-    """Whether a value that `jsonable` returned is JSON proper, which has neither NaN nor infinities.
+    """Return whether a result of `jsonable` is strict JSON, which has neither NaN nor infinities.
 
     >>> is_strict([0.0, math.inf]), is_strict("NaN")
     (False, True)
@@ -64,7 +64,7 @@ def is_strict(value: Any) -> bool:
 
 
 def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a group's attributes; the words NCA and CFA leave `Conventions`: the store holds no aggregations.
+    """Return a group's attributes, without NCA and CFA in `Conventions`, as the store has no aggregations.
 
     >>> group_attributes({"Conventions": "CF-1.5 NCA", "title": "t"})
     {'Conventions': 'CF-1.5', 'title': 't'}
@@ -85,8 +85,8 @@ def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return a variable's attributes without those of the aggregation and without the fill value.
 
-    JSON has one type of integers: bounds of the valid range that are not of the packed type `dtype`, and so are meant
-    for unpacked values, become reals.
+    JSON has only one integer type, so bounds of the valid range that do not have the packed type `dtype`, and thus
+    apply to unpacked values, become reals.
 
     >>> variable_attributes({"scale_factor": 0.5, "valid_max": np.int32(9), "valid_min": np.int16(0)}, np.dtype("i2"))
     {'scale_factor': 0.5, 'valid_max': 9.0, 'valid_min': 0}
@@ -99,16 +99,16 @@ def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> 
                 kept[name] = jsonable(given.astype("f8"))
     fill = attributes.get("_FillValue")
     if _is_nan(kept.get("missing_value")) and fill is not None and _is_nan(jsonable(fill)):
-        # It says what _FillValue says already, and JSON proper has no NaN: strict readers would refuse the store.
+        # It repeats _FillValue, and strict JSON has no NaN, so that strict readers could not open the store.
         del kept["missing_value"]
     return kept
 
 
 def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the attributes of a variable with the members of its enumeration, and a note of them; Zarr has none.
+    """Return the attributes of a variable with the members of its enumeration, which Zarr lacks, and a note on them.
 
-    Members become ``flag_values`` and ``flag_meanings``, as CF section 3.5 has it, where the variable has none of these
-    and CF admits their names; the note names them in any case.
+    Members become ``flag_values`` and ``flag_meanings`` (CF section 3.5), if the variable has neither and CF allows
+    their names; the note names them in any case.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
 
 
 def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Any:
-    """Return the declared fill value, a NumPy scalar, bytes or text in the array's type; None where there is none."""
+    """Return the declared fill value, a NumPy scalar, bytes or text in the array's type, or None."""
     value = attributes.get("_FillValue")
     if value is None:
         return None
@@ -154,9 +154,9 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
 
 
 def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
-    """Return one number in a type that has it; another one would make values missing that are not.
+    """Return one number in a type that can represent it; any other would make valid values missing.
 
-    Integers may be those of the other sign with the same bits, as with the attribute ``_Unsigned``.
+    Integers may be signed or unsigned with the same bits, as with the attribute ``_Unsigned``.
     """
     if value.size != 1:
         raise ValueError("several values")
@@ -173,10 +173,10 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
 
 
 def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the `_FillValue` attribute of a Zarr v3 array in the form in which xarray reads and writes it.
+    """Return the `_FillValue` attribute of a Zarr v3 array in the form that xarray reads and writes.
 
-    Integers are numbers; floats are the base64 text of their eight little-endian bytes.  For text there is none: no
-    released xarray opens an array of characters or strings that has it.
+    Integers are numbers; floats are the base64 text of their eight little-endian bytes.  There is none for text, since
+    no released xarray opens arrays of characters or strings with it.
 
     >>> import numpy as np
     >>> encoded_fill(np.int16(-1), np.dtype("i2")), encoded_fill(np.float32("nan"), np.dtype("f4"))
@@ -198,7 +198,7 @@ def with_number(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str
     found = dict(attributes)
     text = found.get("_FillValue")
     if dtype.kind == "f" and isinstance(text, str):
-        # Another writer's text is shown as it is.
+        # Text from another writer is unchanged.
         with contextlib.suppress(ValueError, struct.error):
             found["_FillValue"] = dtype.type(struct.unpack("<d", base64.standard_b64decode(text))[0])
     elif dtype.kind in "iu" and type(text) is int and np.iinfo(dtype).min <= text <= np.iinfo(dtype).max:

@@ -1,7 +1,7 @@
 """Reading many chunks of one Zarr array into memory at once, with as little work as possible for each.
 
-Only what is plain to see is done here: a regular file without links on the way that decodes to the bytes expected.
-Whatever else there is, `cfagg.formats.zarr.chunks` reads, or says what is wrong with it.
+Only the simple case is handled here: a regular file, without links in its path, that decodes to the expected bytes.
+`cfagg.formats.zarr.chunks` reads everything else, or reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cfagg.storage.tree import FILE, open_file, open_quickly
 
 __all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard", "worth_compiling"]
 
-#: What became of a chunk: it was read, it is not stored, or it takes another look.
+#: Outcomes for a chunk: it was read, it is not stored, or it needs special handling.
 READ, MISSING, ODD = 0, 1, 2
 
 Int64 = npt.NDArray[np.int64]
@@ -36,27 +36,27 @@ Seen = Callable[[int, Any], None]
 
 _CONTEXT = Context()
 
-#: The compiled code, and from how many files of one directory it pays where it is loaded.
+#: The compiled code, and the number of files in one directory from which it pays off if loaded.
 _KERNEL, _LOADED = "cfagg.kernels.files", 32
-#: Only there it runs, so that Numba is not loaded in vain.
+#: It runs only there, so that Numba is not loaded in vain.
 _LINUX = sys.platform == "linux"
-#: From how many chunks of one selection it pays to load it, and to load Numba too.
+#: Numbers of chunks in a selection from which it pays off to load it, and to load Numba, too.
 _TO_LOAD, _NUMBA_TOO = 2**13, 2**17
 
-#: Fewer files than these are opened by their whole paths, and not in their directory.
+#: Fewer files than this are opened by their full paths, not relative to their directory.
 _FEW = 3
 
-#: Reading two runs of bytes of a file by one call is faster than by two where at most so many bytes lie between them.
+#: Two ranges of bytes of a file are read by one call if at most this many bytes are between them, which is faster.
 _GAP = 16384
-#: Chunks of fewer bytes are cut out of what was read.
+#: Chunks of fewer bytes are copied from the bytes that were read.
 _SMALL = 1 << 16
-#: Bytes of a shard that are read by one call, where that makes several chunks of them.
+#: Most bytes of a shard that are read by one call for several chunks.
 _MOST = 1 << 23
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Where chunks go: each has its place in one stretch of bytes."""
+    """The memory for chunks: each has its place in one block of bytes."""
 
     raw: npt.NDArray[np.uint8]
     starts: list[int]
@@ -76,10 +76,10 @@ def read_chunks(
     done: list[int],
     seen: Seen | None = None,
 ) -> None:
-    """Read the files of chunks in a directory of the store; `done` gets for each what became of it.
+    """Read the files of chunks in a directory of the store; `done` gets the outcome for each.
 
-    The first goes to place `first` of the memory, and so on.  `seen` is called with the place of each chunk that is
-    read, and its stored bytes.
+    The first is read into place `first` of the memory, and so on.  `seen` is called with the place of each chunk that
+    is read, and its stored bytes.
     """
     decoder = array.decoder
     if decoder is None or array.opens is not None or len(names) < _FEW:
@@ -108,14 +108,14 @@ def read_chunks(
 
 
 def worth_compiling(decoder: Decoder | None, count: int) -> bool:
-    """Return whether so many chunks are read in less time by compiled code, even where it has to be loaded first."""
+    """Return whether compiled code reads `count` chunks faster, even if it has to be loaded first."""
     to_load = _TO_LOAD if "numba" in sys.modules else _NUMBA_TOO
     fewest = _LOADED if _KERNEL in sys.modules else to_load
     return _LINUX and count >= fewest and decoder is not None and _unpacker(decoder) is not None
 
 
 def _compiled(decoder: Decoder, count: int) -> tuple[int, ...] | None:
-    """Return what compiled code calls to unpack a file, zeros where nothing is packed; `None` where it does not pay."""
+    """Return addresses for compiled code to decode a file, zeros if uncompressed, or `None` if it does not pay off."""
     if count < _LOADED or _KERNEL not in sys.modules:
         return None
     from cfagg.kernels.files import can_read_files
@@ -124,7 +124,7 @@ def _compiled(decoder: Decoder, count: int) -> tuple[int, ...] | None:
 
 
 def _unpacker(decoder: Decoder) -> tuple[int, ...] | None:
-    """Return what undoes all codecs in compiled code, zeros for none; `None` for more than zstd, zlib or gzip alone."""
+    """Return addresses that decode all codecs, zeros for none, or `None` for more than one of zstd, zlib or gzip."""
     if not decoder.steps:
         return 0, 0
     undo = decoder.steps[0].undo if len(decoder.steps) == 1 else None
@@ -132,7 +132,7 @@ def _unpacker(decoder: Decoder) -> tuple[int, ...] | None:
 
 
 def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int, unpack: tuple[int, ...]) -> list[int]:
-    """Read files by compiled code, which holds up no other thread."""
+    """Read files by compiled code, which does not block other threads."""
     from cfagg.kernels.files import read_files
 
     some = slice(first, first + len(names))
@@ -149,8 +149,8 @@ def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int
 def _read_files(
     names: Sequence[str], within: int, memory: Memory, first: int, done: list[int], seen: Seen | None
 ) -> None:
-    """Read files that hold elements as they are."""
-    # Every name here is looked up for every chunk.
+    """Read files with uncompressed elements."""
+    # Local variables, since every name is looked up for every chunk.
     open_, fstat, preadv, regular = os.open, os.fstat, os.preadv, stat.S_ISREG
     view, starts, sizes = memoryview(memory.raw), memory.starts, memory.sizes
     flags, add = FILE, done.append
@@ -220,7 +220,7 @@ def _decode_files(
 
 
 def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Memory, k: int, seen: Seen | None) -> int:
-    """Read one file, by its whole path."""
+    """Read one file by its full path."""
     if decoder is None or array.opens is not None:
         return ODD
     size = memory.sizes[k]
@@ -253,7 +253,7 @@ def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Me
 
 
 def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: Int64, memory: Memory) -> list[int]:
-    """Read chunks of one shard by their numbers in it, and return what became of each."""
+    """Read chunks of one shard by their indices in it, and return the outcome for each."""
     path = f"{array.folder}/{array.key(held)}"
     if array.opens is not None:
         return [ODD] * len(inside)
@@ -283,12 +283,12 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
 
 
 def _read_rows(file: int, size: int, entries: npt.NDArray[np.uint64], memory: Memory) -> bool:
-    """Read chunks that are stored as they are by one call, where they are of one size and close together.
+    """Read uncompressed chunks by one call, if they have the same size and are close together.
 
-    Return whether they were read; if not, what is in the memory does not matter.
+    Return whether they were read; if not, the content of the memory is undefined.
     """
     count, each = len(entries), memory.sizes[0]
-    # What is read between them may be as much as they are.
+    # The bytes between them may be as many as their own.
     if count < _FEW or each == 0 or (entries[:, 1] != each).any() or memory.sizes.count(each) != count:
         return False
     begin = int(entries[:, 0].min())
@@ -313,15 +313,15 @@ def _read_rows(file: int, size: int, entries: npt.NDArray[np.uint64], memory: Me
 
 @dataclass
 class Runs:
-    """Which bytes of a shard are read by one call each, and what became of chunks of which none are."""
+    """Ranges of bytes of a shard that are read by one call each, and the outcome for chunks outside of them."""
 
     done: list[int]
-    #: Where a range begins and ends, and for each chunk in it its number in the memory, and its place and size.
+    #: Start and end of a range, and for each chunk in it its index in the memory, and its offset and size.
     ranges: list[tuple[int, int, list[tuple[int, int, int]]]]
 
 
 def shard_runs(table: npt.NDArray[np.uint64], inside: Int64, size: int, sizes: Sequence[int], gap: int) -> Runs:
-    """Return the ranges of bytes that hold chunks of a shard, close ones joined.
+    """Return the ranges of bytes that contain chunks of a shard, with close ones merged.
 
     >>> table = np.array([[0, 10], [2**64 - 1, 2**64 - 1], [12, 8], [900, 300]], np.uint64)
     >>> runs = shard_runs(table, np.array([2, 0, 1, 3]), 1000, [100] * 4, gap=4)
@@ -334,7 +334,7 @@ def shard_runs(table: npt.NDArray[np.uint64], inside: Int64, size: int, sizes: S
     missing = (offsets == absent) & (lengths == absent)
     for k in np.flatnonzero(missing).tolist():
         done[k] = MISSING
-    # Sums cannot overflow: either part is compared first.
+    # Sums cannot overflow, since both parts are compared first.
     whole = np.uint64(size)
     good = ~missing & (lengths <= whole) & (offsets <= whole)
     good &= np.where(good, offsets, 0) + np.where(good, lengths, 0) <= whole
@@ -358,8 +358,8 @@ def shard_runs(table: npt.NDArray[np.uint64], inside: Int64, size: int, sizes: S
 
 
 def decode_part(decoder: Decoder, stored: bytes, start: int, size: int, memory: Memory, k: int) -> int:
-    """Decode a chunk whose bytes are a part of some, and return what became of it."""
-    # A few bytes are copied in less time than a view of them is made.
+    """Decode a chunk whose bytes are a part of others, and return the outcome."""
+    # Copying a few bytes is faster than creating a view of them.
     part: Any = stored[start : start + size] if size < _SMALL else memoryview(stored)[start : start + size]
     try:
         decoder.decode(part, memory.sizes[k], memory.place(k))
@@ -369,7 +369,7 @@ def decode_part(decoder: Decoder, stored: bytes, start: int, size: int, memory: 
 
 
 def _exactly(file: int, count: int, offset: int) -> bytes:
-    """Return bytes of a file; fewer where it ends before."""
+    """Return bytes of a file; fewer if it ends before."""
     stored = os.pread(file, count, offset)
     while len(stored) < count:
         more = os.pread(file, count - len(stored), offset + len(stored))
@@ -380,7 +380,7 @@ def _exactly(file: int, count: int, offset: int) -> bytes:
 
 
 def positions(counts: Sequence[int], cells: Iterable[Int64]) -> Int64:
-    """Return the numbers in a shard of so many chunks of the product of positions along each dimension."""
+    """Return the indices in a shard with `counts` chunks for the product of positions along each dimension."""
     flat = np.zeros(1, np.int64)
     for n, c in zip(counts, cells, strict=True):
         flat = np.add.outer(flat * n, c).reshape(-1)

@@ -1,4 +1,4 @@
-"""A Zarr store as zarr-python sees it: every object is opened and checked as the access policy says."""
+"""A Zarr store for zarr-python in which every object is opened and checked according to the access policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONTEXT = Context()
 
 
 class CheckedStore(LocalStore):
-    """A directory that is only read, file by file as `cfagg.storage.tree` opens them; links may lead to `allow`.
+    """A read-only directory whose files are opened by `cfagg.storage.tree`; links may point to `allow`.
 
     `coarse` is as for `vetted`.
     """
@@ -40,7 +40,7 @@ class CheckedStore(LocalStore):
         super().__init__(os.path.abspath(root), read_only=True)  # noqa: PTH100
         self.path = str(self.root)
         self.allow, self.coarse = prefixes(allow), coarse
-        # Two stores are never one to dask, which could take results of one for the other's after it was written.
+        # Stores always differ for dask, which otherwise could reuse results from before a write.
         self._token = uuid.uuid4().hex
 
     def __dask_tokenize__(self) -> tuple[str, str]:
@@ -51,11 +51,11 @@ class CheckedStore(LocalStore):
         return self
 
     def decoded(self, path: str) -> ZarrArray | None:
-        """Return an array whose chunks are decoded here, as `decoded_array`."""
+        """Return an array whose chunks are decoded here, like `decoded_array`."""
         return decoded_array(self.path, path, self.allow)
 
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
-        """Return the bytes under a key, or a part of them, `None` where there are none."""
+        """Return the bytes of a key, or a part of them, or `None` if there are none."""
         path = f"{self.path}/{key}"
         name = key.rpartition("/")[2]
         if name not in METADATA:
@@ -116,7 +116,7 @@ def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...
 
 
 def cut(data: Any, part: ByteRequest | None) -> Any:
-    """Return what zarr-python asked for of some bytes."""
+    """Return the part of bytes that zarr-python requests."""
     if part is None:
         return data
     start, stop = _ends(len(data), part)
@@ -124,7 +124,7 @@ def cut(data: Any, part: ByteRequest | None) -> Any:
 
 
 def _ends(size: int, part: ByteRequest) -> tuple[int, int]:
-    """Return where a part of so many bytes begins and ends."""
+    """Return start and end of a part of `size` bytes."""
     if isinstance(part, RangeByteRequest):
         return min(part.start, size), min(part.end, size)
     if isinstance(part, OffsetByteRequest):

@@ -1,8 +1,8 @@
 """Checksums of stored bytes: 64 bits, from two polynomials that share no factor.
 
 CRC-32 and CRC-32C together are the remainder of one division by the product of their polynomials: a burst of up to 64
-bits is always seen, and of other changes one in 2**64 is not.  Both are made by processors' own instructions at some
-10 GB/s, where a cryptographic digest takes a nanosecond a byte.
+bits is always detected, and of other changes one in 2**64 is not.  Both use processor instructions at some 10 GB/s,
+whereas a cryptographic digest takes a nanosecond per byte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def checksum(data: Any) -> int:
 
 
 def crc32c(data: Any, before: int = 0) -> int:
-    """Return CRC-32C of bytes, which go on after those whose checksum is `before`.
+    """Return CRC-32C of bytes that continue those with the checksum `before`.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -47,7 +47,7 @@ def crc32c(data: Any, before: int = 0) -> int:
 
 
 def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | None:
-    """Return size and checksum of a stored object, by its index in ``array.objects``; `None` where it is not stored."""
+    """Return size and checksum of a stored object, by its index in ``array.objects``, or `None` if not stored."""
     path = f"{array.folder}/{array.key(held)}"
     if isinstance(array.store, Url):
         from cfagg.formats.zarr.remote import open_object
@@ -75,7 +75,7 @@ def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | 
 
 
 def _bytes(data: Any) -> Any:
-    """Return what both libraries take: one has no use for memory views."""
+    """Return an object that both libraries accept: one does not support memory views."""
     return data if isinstance(data, bytes) else np.frombuffer(data, np.uint8)
 
 

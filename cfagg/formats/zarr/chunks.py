@@ -1,8 +1,8 @@
 """Reading chunks of Zarr arrays one at a time, from any thread, with little work beyond decoding them.
 
-What is not decoded here (seldom codecs) is read through zarr-python.
+Chunks that are not decoded here (rare codecs) are read through zarr-python.
 
-*chunk*: a block of an array that is stored and compressed as one, in Zarr and in HDF5.
+*chunk*: a block of an array that is stored and compressed as a unit, in Zarr and in HDF5.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Chunk = npt.NDArray[Any]
 
 _CONTEXT = Context()
 
-#: Reading two runs of bytes by one call is faster than by two where at most so many bytes lie between them.
+#: Two ranges of bytes are read by one call if at most this many bytes are between them, which is faster.
 _GAP = 16384
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
-    """Return the elements of one chunk by its index in ``array.grid``; `None` where it is not stored.
+    """Return the elements of one chunk by its index in ``array.grid``, or `None` if it is not stored.
 
     They are in native byte order and cut at the array's end, perhaps not contiguous, never read-only. `seen` is called
-    with the stored bytes before they are decoded, but not for what zarr-python reads.
+    with the stored bytes before they are decoded, except for chunks that zarr-python reads.
 
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
@@ -70,7 +70,7 @@ def _decoded(
     decoder: Decoder,
     seen: Callable[[Any], None] | None = None,
 ) -> npt.NDArray[np.uint8] | None:
-    """Return the bytes of a whole chunk as its codecs give them, `None` where it is not stored."""
+    """Return the decoded bytes of a whole chunk, or `None` if it is not stored."""
     nbytes = array.dtype.itemsize * math.prod(lengths)
     if nbytes > limits.MAX_CHUNK:
         check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
@@ -110,9 +110,9 @@ def decoded_chunk(array: ZarrArray, index: Sequence[int], stored: bytes) -> Chun
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
-    """Return part of one chunk, as `read_chunk`: one slice per dimension, from the chunk's own start and of step 1.
+    """Return part of one chunk, like `read_chunk`: a slice of step 1 per dimension, relative to the chunk's start.
 
-    Where elements are stored as they are (`partial`), only the bytes needed are read; else the chunk is decoded.
+    If elements are stored uncompressed (`partial`), only the required bytes are read; else the chunk is decoded.
 
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
@@ -139,19 +139,19 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
 
 
 def partial(array: ZarrArray) -> bool:
-    """Return whether `read_box` reads no more than the bytes that a box needs."""
+    """Return whether `read_box` reads only the bytes that a box needs."""
     return array.decoder is not None and array.decoder.plain
 
 
 def stored_chunk(array: ZarrArray, index: Sequence[int]) -> bytes | None:
-    """Return one chunk of ``array.grid`` as it is stored, also of a shard; `None` where it is not."""
+    """Return the stored bytes of one chunk of ``array.grid``, also in a shard, or `None` if there are none."""
     lengths, _ = _shapes(array, index)
     with _Place(array, index) as place:
         return place.read(stored_most(array.dtype.itemsize * math.prod(lengths))) if place.there else None
 
 
 def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
-    """Return the stored bytes of the object that holds a chunk of ``array.grid``, 0 where there is none."""
+    """Return the size in bytes of the object that contains a chunk of ``array.grid``, or 0 if there is none."""
     key = array.key(array.object_of(index))
     if isinstance(array.store, Url):
         from cfagg.formats.zarr.remote import states
@@ -165,7 +165,7 @@ def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
 
 
 def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the shape in which a chunk is stored, whole, and how much of it lies within the array."""
+    """Return the full shape in which a chunk is stored, and that of the part within the array."""
     lengths, valid = [], []
     for axis, size, i in zip(array.grid.axes, array.shape, index, strict=True):
         if isinstance(axis, Regular):
@@ -184,7 +184,7 @@ def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int
 
 
 def _outside(array: ZarrArray, index: Sequence[int]) -> SelectionError:
-    """Return the error about a chunk that is not there."""
+    """Return the error about a chunk that does not exist."""
     return SelectionError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
 
 
@@ -192,7 +192,7 @@ def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chu
     """Return bytes as elements in native byte order."""
     chunk = raw.view(dtype)
     if swap:
-        # In place where the memory is ours alone.
+        # In place if the memory is not shared.
         chunk = chunk.byteswap(inplace=bool(chunk.flags.writeable))
     return chunk if chunk.flags.writeable else chunk.copy()
 
@@ -245,7 +245,7 @@ class _Place:
         return Opened(partial_of(os.pread, self._file), status.st_size, identity_of(status))
 
     def _remote(self) -> Opened | None:
-        """Open an object on another machine; a chunk that is stored alone is read at once."""
+        """Open a remote object; a chunk that is stored separately is read at once."""
         from cfagg.formats.zarr.remote import EDGE, open_object
 
         array, count = self._array, None
@@ -272,7 +272,7 @@ class _Place:
             raise self.damaged(f"it has {self.size:,} bytes, expected {expected:,}")
 
     def read(self, most: int) -> bytes:
-        """Return all bytes; fewer where the file was cut since it was opened, which does not decode."""
+        """Return all bytes; fewer if the file was truncated since it was opened, which cannot be decoded."""
         if self.size > most:
             raise self.damaged(f"it is stored in {self.size:,} bytes, expected at most {most:,}")
         try:
@@ -305,7 +305,7 @@ class _Place:
             raise self._unreadable(error) from error
 
     def damaged(self, problem: str) -> FragmentReadError:
-        """Return the error for bytes that are not those of the chunk."""
+        """Return the error for bytes that are not a valid chunk."""
         return FragmentReadError(f"{self._where} is damaged: {problem}; write the chunk again")
 
     def _unreadable(self, error: OSError) -> FragmentReadError:
@@ -322,9 +322,9 @@ def _shown(index: Sequence[int]) -> tuple[int, ...]:
 
 
 def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]], swap: bool) -> Chunk | None:
-    """Return a box of a chunk whose elements are stored as they are, by few reads of few bytes."""
+    """Return a box of a chunk with uncompressed elements, by few reads of few bytes."""
     lengths, _ = _shapes(array, index)
-    # Bytes from one index to the next along each dimension, and after the last the element itself.
+    # Bytes from one index to the next along each dimension, followed by the size of an element.
     strides = [array.dtype.itemsize] * (len(lengths) + 1)
     for d in reversed(range(len(lengths))):
         strides[d] = strides[d + 1] * lengths[d]
@@ -349,7 +349,7 @@ def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, i
 
 
 def _read_depth(strides: list[int], counts: list[int]) -> int:
-    """Return the dimension along which each read runs: dimensions before it are looped over, those after read whole."""
+    """Return the dimension along which each read extends: those before it are looped over, those after read whole."""
     best, depth = None, 0
     reads = 1
     for d, count in enumerate(counts):

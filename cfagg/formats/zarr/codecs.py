@@ -1,9 +1,9 @@
-"""Decoding a chunk's bytes for the codecs that scientific stores use; all others are left to zarr-python.
+"""Decoding a chunk's bytes for the codecs that scientific stores use; others are left to zarr-python.
 
-Done here: ``bytes`` in either byte order, dimensions in any order, zstd, gzip, zlib, blosc, lz4, bz2, lzma, crc32c, the
-filters shuffle and fletcher32 of Zarr v2, and those that change numbers.  The heavy steps run in C libraries outside
-Python's lock, the last one straight into the chunk's own memory.  How much comes out of every step is known before it
-runs and checked afterwards (`cfagg.formats.codecs`).
+Supported here: ``bytes`` in either byte order, dimensions in any order, zstd, gzip, zlib, blosc, lz4, bz2, lzma,
+crc32c, the filters shuffle and fletcher32 of Zarr v2, and those that change numbers.  The expensive steps run in C
+libraries without the GIL, the last one directly into the chunk's memory.  The size of the result of every step is known
+before it runs and checked afterwards (`cfagg.formats.codecs`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["DamagedError", "Decoder", "chain", "decoder", "named", "strip_crc32c
 
 @dataclass(frozen=True)
 class Decoder:
-    """How the bytes of a stored chunk become its elements."""
+    """The conversion of the bytes of a stored chunk to its elements."""
 
-    steps: tuple[Step, ...]  # in the order of undoing; empty where elements are stored as they are
-    swap: bool  # elements are stored in the other byte order
-    order: tuple[int, ...] | None = None  # dimensions as they are stored, the slowest first; `None` for their own order
+    steps: tuple[Step, ...]  # in decoding order; empty if elements are stored uncompressed
+    swap: bool  # elements are stored in non-native byte order
+    order: tuple[int, ...] | None = None  # dimensions in storage order, the slowest first; `None` for the array's order
 
     @property
     def plain(self) -> bool:
-        """Whether elements are stored as they are, so that parts of a chunk can be read alone."""
+        """Whether elements are stored uncompressed, so that parts of a chunk can be read separately."""
         return not self.steps and self.order is None
 
     def decode(self, stored: Any, nbytes: int, out: Bytes | None = None) -> Bytes:
-        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; another number is damage.
+        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; any other number means damage.
 
-        They are in `out`, contiguous memory of as many bytes, where that is given.
+        They are in `out`, contiguous memory of the same size, if given.
         """
         if out is not None:
             self._into(stored, nbytes, out)
@@ -65,7 +65,7 @@ class Decoder:
         out[...] = self._checked(stored, nbytes)
 
     def _before_last(self, stored: Any, nbytes: int) -> Any:
-        """Return what the last step takes: it gives the chunk, the one before it what the last one takes, and so on."""
+        """Return the input of the last step, by running all steps before it, with bounds derived from the last one."""
         if len(self.steps) == 1:
             return stored
         bounds = [(nbytes, nbytes)]
@@ -77,7 +77,7 @@ class Decoder:
 
     @staticmethod
     def _checked(decoded: Any, nbytes: int) -> Bytes:
-        """Return decoded bytes, if there are as many as there must be."""
+        """Return decoded bytes, if their number is as expected."""
         found: Bytes = np.frombuffer(decoded, np.uint8)
         if found.size != nbytes:
             raise DamagedError(f"it decodes to {found.size:,} bytes, expected {nbytes:,}")
@@ -85,7 +85,7 @@ class Decoder:
 
     @classmethod
     def _whole(cls, decoded: Any, nbytes: int) -> Bytes:
-        """Return decoded bytes as memory of their own."""
+        """Return decoded bytes in writable memory."""
         out = cls._checked(decoded, nbytes)
         return out if out.flags.writeable else out.copy()
 
@@ -98,7 +98,7 @@ class Decoder:
 
 
 def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any]) -> Decoder | None:
-    """Return how chunks of an array are decoded; `None` where it takes a codec that is not done here.
+    """Return the decoder for chunks of an array, or `None` if it has a codec that is not supported here.
 
     >>> decoder({"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, 3, np.dtype("f4"))
     Decoder(steps=(), swap=True, order=None)
@@ -117,7 +117,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder
     """Return the decoder of a Zarr v2 array."""
     order = tuple(range(rank))[::-1] if document.get("order", "C") == "F" and rank > 1 else None
     filters, given = document.get("filters") or [], document.get("dtype")
-    # Metadata that give another type than that of the elements are none of this array.
+    # Metadata with another type than that of the elements do not describe this array.
     if not isinstance(filters, list) or not isinstance(given, str):
         return None
     if (given[1:] if given[:1] in _ORDERS else given) != dtype.str[1:]:
@@ -127,7 +127,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder
     for k, stage in reversed(list(enumerate(stages))):
         if not isinstance(stage, dict) or not isinstance(stage.get("id"), str):
             return None
-        # numcodecs' own form of crc32c puts the checksum at either end.
+        # numcodecs' own form of crc32c may have the checksum at either end.
         step = None if stage["id"] == "crc32c" else _step(stage["id"], stage)
         if step is None and k < len(filters):
             step = numeric(stage)
@@ -138,7 +138,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder
 
 
 def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder | None:
-    """Return the decoder for codecs of Zarr v3, `None` where one is not done here, nor another order without `rank`."""
+    """Return the decoder for codecs of Zarr v3, or `None` if unsupported, as is another order without `rank`."""
     order = tuple(range(rank))
     rest = [named(c) for c in given]
     while rest and rest[0][0] == "transpose":
@@ -163,7 +163,7 @@ def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder 
 
 
 def _step(name: str, configuration: Mapping[str, Any]) -> Step | None:
-    """Return how one codec is undone, `None` where it is not done here."""
+    """Return the decoding step of one codec, or `None` if it is not supported here."""
     if name == "shuffle":
         size = configuration.get("elementsize", 4)
         return _shuffle(size) if type(size) is int and 0 <= size < 2**31 else None
@@ -179,7 +179,7 @@ def _bounded(steps: list[Step]) -> tuple[Step, ...]:
 
 
 def named(given: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return name and configuration of an extension point of Zarr v3, which may be written as its name alone.
+    """Return name and configuration of an extension point of Zarr v3, which may be written as only its name.
 
     >>> named("bytes"), named({"name": "gzip", "configuration": {"level": 1}}), named(None)
     (('bytes', {}), ('gzip', {'level': 1}), ('', {}))
@@ -193,7 +193,7 @@ def named(given: Any) -> tuple[str, Mapping[str, Any]]:
 
 
 def _exact(undo: Callable[[Any], Any]) -> Callable[[Any, int, int], Any]:
-    """Return the function of a step that gives as many bytes as it must, whatever it is asked for."""
+    """Return the function of a step whose number of bytes does not depend on the requested bounds."""
     return lambda stored, fewest, most: undo(stored)  # noqa: ARG005
 
 
@@ -210,7 +210,7 @@ def _packed(sizes: Sizes) -> Sizes:
 
 
 def _shuffle(size: int) -> Step:
-    """Return the step that undoes numcodecs' shuffle: bytes were sorted by their place within the element."""
+    """Return the step that undoes numcodecs' shuffle: bytes were sorted by their position within the element."""
 
     def unshuffle(stored: Any) -> Any:
         nbytes = memoryview(stored).nbytes
@@ -232,11 +232,11 @@ _STEPS: Mapping[str, Step] = {
     "crc32c": Step(_exact(codecs.strip_crc32c), _longer),
     "fletcher32": Step(_exact(codecs.strip_fletcher32), _longer),
 }
-#: How NumPy writes the order of bytes.
+#: NumPy's characters for the byte order.
 _ORDERS = ("<", ">", "|")
 
 _V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"}) | {
     f"numcodecs.{n}" for n in ("blosc", "bz2", "fletcher32", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd")
 }
-#: Codecs of one array; each may let a damaged chunk grow a little.
+#: Most codecs of one array, since each may let a damaged chunk grow a little.
 _MOST_STEPS = 32

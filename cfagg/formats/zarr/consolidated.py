@@ -1,6 +1,6 @@
-"""Consolidated metadata: of a new store, and of a store in which the documents of a group change.
+"""Consolidated metadata of a new store, and of a store in which the documents of a group change.
 
-Source: consolidated metadata as zarr-python writes them.
+Source: consolidated metadata as written by zarr-python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cfagg.formats.zarr.metadata import ZarrArray, array_of
 
 __all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group"]
 
-#: What a group below the root has of its own.
+#: Consolidated metadata of a group below the root.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
 
 
@@ -37,7 +37,7 @@ def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
 
 
 def listed(array: ZarrArray) -> Iterator[ZarrArray]:
-    """Yield an array as the consolidated metadata of groups above it describe it, of each that lists it.
+    """Yield an array as described by the consolidated metadata of each group above it that lists it.
 
     Its `store` is the directory of the group.
     """
@@ -59,7 +59,7 @@ def listed(array: ZarrArray) -> Iterator[ZarrArray]:
 
 
 def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the root document of version 3 with other documents of a group; `None` where nothing changes."""
+    """Return the root document of version 3 with new documents of a group, or `None` if nothing changes."""
     whole = root.get("consolidated_metadata")
     held = whole.get("metadata") if isinstance(whole, dict) else None
     if not isinstance(whole, dict) or not isinstance(held, dict):
@@ -72,9 +72,9 @@ def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[
 
 
 def with_nodes(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the root document of version 3 with other documents of some nodes of a group that it lists.
+    """Return the root document of version 3 with new documents of some nodes of a group that it lists.
 
-    `None` where nothing changes, or it does not list the group.
+    `None` if nothing changes, or it does not list the group.
 
     >>> held = {"g": {"node_type": "group"}, "g/a": {"node_type": "array", "shape": [1]}, "b": {"node_type": "array"}}
     >>> root = {"consolidated_metadata": {"metadata": held}}
@@ -93,7 +93,7 @@ def with_nodes(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[
 
 
 def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
-    """Return the ``.zmetadata`` of a root without what they tell of a group; `None` where they tell nothing of it."""
+    """Return the ``.zmetadata`` of a root without the entries of a group, or `None` if it has none."""
     held = root.get("metadata")
     if not isinstance(held, dict) or not any(k.startswith(f"{group}/") for k in held):
         return None
@@ -101,6 +101,6 @@ def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
 
 
 def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document of version 3 as consolidated metadata list it."""
+    """Return a document of version 3 as listed in consolidated metadata."""
     more = {"consolidated_metadata": _NOTHING} if document["node_type"] == "group" else {}
     return {**document, **more}

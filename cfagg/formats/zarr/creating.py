@@ -1,7 +1,7 @@
-"""Zarr metadata documents of new groups and arrays: what zarr-python writes, without loading it.
+"""Zarr metadata documents of new groups and arrays, as written by zarr-python, without loading it.
 
-Whatever writes a Zarr store describes it here.  Sources: the Zarr v2 and v3 core specifications; the extensions
-``rectilinear`` and ``vlen-utf8`` as zarr-python writes them.
+All code that writes a Zarr store creates its metadata here.  Sources: the Zarr v2 and v3 core specifications; the
+extensions ``rectilinear`` and ``vlen-utf8`` as in zarr-python.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ __all__ = [
 #: Documents of a node by file name.
 Documents = dict[str, dict[str, Any]]
 
-#: Kinds of types that both versions of the format have, with the sizes of an element; text of any length is `object`.
+#: Kinds of types in both versions of the format, with the element sizes; text of any length is `object`.
 _TYPES = {"b": {1}, "i": {1, 2, 4, 8}, "u": {1, 2, 4, 8}, "f": {2, 4, 8}, "S": {1}, "O": {4, 8}}
 
-#: How numbers become bytes, those of the index of a shard too.
+#: Conversion of numbers to bytes, also for the index of a shard.
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 class NewArray(NamedTuple):
-    """What an array will be."""
+    """Description of a new array."""
 
-    dims: tuple[str, ...] | None  # `None` where they are not told, or by the attributes
+    dims: tuple[str, ...] | None  # `None` if they are unnamed, or named in the attributes
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # `object` is text of any length
-    # lengths of a chunk; or per dimension those of all chunks, which a rectilinear grid has: see `grids.chunk_grid`
+    # lengths of a chunk, or for a rectilinear grid those of all chunks per dimension: see `grids.chunk_grid`
     chunks: Sequence[int] | Sequence[Any]
-    fill: Any  # a number, bytes or text; `None`, in version 2 only, is none
+    fill: Any  # a number, bytes or text; `None`, in version 2 only, for no fill value
     codec: Codec
     attributes: Mapping[str, Any]
-    # in keys of chunks; by default "/" in version 3, and in version 2 the dot that is meant where nothing is said
+    # in keys of chunks; by default "/" in version 3, and the implicit dot in version 2
     separator: str | None = None
-    inner: Sequence[int] | None = None  # lengths of the chunks in a shard, which `chunks` then is; version 3 only
-    item: int | None = None  # what Blosc takes for an element in version 3; that of the type by default
+    inner: Sequence[int] | None = None  # lengths of the chunks in a shard, whose own are `chunks`; version 3 only
+    item: int | None = None  # element size for Blosc in version 3; by default that of the type
 
 
 def array_documents(array: NewArray, zarr_format: int) -> Documents:
-    """Return the metadata documents of an array by file name; a type without a name in Zarr is a `TypeError`.
+    """Return the metadata documents of an array by file name; a type without a name in Zarr raises `TypeError`.
 
     >>> new = NewArray(("x",), (5,), np.dtype("f4"), (4,), np.float32("nan"), Codec("zstd"), {"units": "K"})
     >>> found = array_documents(new, 2)
@@ -106,7 +106,7 @@ def _version_3(array: NewArray) -> Documents:
 
 
 def _codecs(array: NewArray) -> list[dict[str, Any]]:
-    """Return the codecs of version 3: to bytes, and compression, of chunks or of those in shards."""
+    """Return the codecs of version 3: to bytes, and compression, of chunks, also those in shards."""
     size = 1 if array.dtype.kind == "O" else array.dtype.itemsize
     first: dict[str, Any] = {"name": "bytes"}
     if array.dtype.kind == "O":
@@ -126,11 +126,11 @@ def _codecs(array: NewArray) -> list[dict[str, Any]]:
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a fill value as JSON has it."""
+    """Return a fill value for JSON."""
     if dtype.kind == "O":
         return str(value)
     if dtype.kind == "S":
-        # What is too long for the type is cut off.
+        # Text that is too long for the type is truncated.
         return base64.standard_b64encode(bytes(value)[: dtype.itemsize]).decode("ascii")
     number = dtype.type(value).item()
     if dtype.kind == "f" and not math.isfinite(number):
@@ -139,7 +139,7 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def chunk_key(path: str, index: Sequence[int], zarr_format: int) -> str:
-    """Return the place of a chunk within a store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2.
+    """Return the key of a chunk within a store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2.
 
     >>> chunk_key("tas", (0, 1), 3), chunk_key("tas", (), 2)
     ('tas/c/0/1', 'tas/0')
@@ -150,7 +150,7 @@ def chunk_key(path: str, index: Sequence[int], zarr_format: int) -> str:
 
 
 def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Documents:
-    """Return the metadata documents of a group by file name, the one that makes it a group last."""
+    """Return the metadata documents of a group by file name, with the one that makes it a group last."""
     if zarr_format == 2:
         return {".zattrs": dict(attributes), ".zgroup": {"zarr_format": 2}}
     return {"zarr.json": {"attributes": dict(attributes), "zarr_format": 3, "node_type": "group"}}
@@ -159,7 +159,7 @@ def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Document
 def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> bytes:
     r"""Return a document as it is stored, in the form of zarr-python 3.
 
-    Where `published` in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
+    If `published`, in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
 
     >>> document_bytes({"b": 1, "a": 2})
     b'{\n  "b": 1,\n  "a": 2\n}'
@@ -170,6 +170,6 @@ def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> b
 
 
 def write_documents(folder: Path, documents: Mapping[str, Mapping[str, Any]], *, published: bool = False) -> None:
-    """Write the documents of a node in their order, each whole or not at all; see `document_bytes`."""
+    """Write the documents of a node in their order, each completely or not at all; see `document_bytes`."""
     for name, document in documents.items():
         write_whole(folder / name, document_bytes(document, published=published))

@@ -1,4 +1,4 @@
-"""Reading the JSON documents of a Zarr store, never consolidated ones: those may be older than the arrays."""
+"""Reading the JSON documents of a Zarr store, never consolidated ones, which may be outdated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "store_path",
 ]
 
-#: Bytes of one metadata document; consolidated metadata of large stores stay well below.
+#: Most bytes of one metadata document; consolidated metadata of large stores are well below.
 MAX_DOCUMENT = 2**28
 
 
@@ -36,13 +36,13 @@ class Document(NamedTuple):
     """A JSON object, the file it was in, and its text."""
 
     content: dict[str, Any]
-    #: Inode, size, and times of modification and change in nanoseconds; on another machine what stands for its text.
+    #: Inode, size, and times of modification and change in nanoseconds; for a remote file a digest of its text.
     identity: tuple[int, ...]
     text: bytes
 
 
 def store_path(store: str | os.PathLike[str]) -> str:
-    """Return the absolute path of a store on this machine, or its `Url`; another URL, or no directory, is refused."""
+    """Return the absolute path of a local store, or its `Url`; raise an error for other URLs and non-directories."""
     if isinstance(store, Url):
         return store.beside(store.rstrip("/")) if store.endswith("/") else store
     name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
@@ -54,7 +54,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
 
 
 def node_folder(store: str, path: str) -> str:
-    """Return the directory of a group or array within a store; ``..`` and other ways out of it are refused.
+    """Return the directory of a group or array within a store; raise an error for ``..`` and other ways out of it.
 
     >>> node_folder("/data/a.zarr", "/ocean/tas/")
     '/data/a.zarr/ocean/tas'
@@ -68,7 +68,7 @@ def node_folder(store: str, path: str) -> str:
 
 
 def read_document(folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()) -> Document | None:
-    """Return a JSON object and the identity of its file, `None` where there is no such file; see `read_text`."""
+    """Return a JSON object and the identity of its file, or `None` if there is no such file; see `read_text`."""
     read = read_text(folder, name, root, allow)
     if read is None:
         return None
@@ -78,7 +78,7 @@ def read_document(folder: str, name: str, root: str | None = None, allow: Sequen
 
 
 def parse(text: bytes, path: str) -> dict[str, Any]:
-    """Return a JSON object; what is none, too long, or too deeply nested, is refused."""
+    """Return a JSON object; raise an error for other, too long, or too deeply nested texts."""
     if len(text) > MAX_DOCUMENT:
         raise LimitError(f"{path} has {len(text):,} bytes; at most {MAX_DOCUMENT:,} of metadata are read")
     try:
@@ -93,7 +93,7 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
 
 
 def place_of(error: ValueError) -> str:
-    """Return where a text is no JSON.
+    """Return the position of an error in a JSON text.
 
     >>> try:
     ...     json.loads('{"a": }')
@@ -109,7 +109,7 @@ def place_of(error: ValueError) -> str:
 
 
 def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = ()) -> Document | None:
-    """Return the attributes of a group, and the document that holds them; `None` where there is no group."""
+    """Return the attributes of a group, and the document that contains them, or `None` if there is no group."""
     folder = node_folder(store, path)
     if zarr_format == 2:
         marker = read_document(folder, ".zgroup", store, allow)
@@ -124,12 +124,12 @@ def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = (
 
 
 def is_there(folder: str, name: str, root: str) -> bool:
-    """Return whether there is something of that name in a directory, or on another machine a document."""
+    """Return whether a name exists in a directory, or as a document on another machine."""
     return read_text(folder, name, root) is not None if isinstance(root, Url) else os.path.lexists(f"{folder}/{name}")
 
 
 def is_group(folder: str, root: str | None = None) -> bool:
-    """Return whether a directory holds a Zarr group, and no array."""
+    """Return whether a directory is a Zarr group, and not an array."""
     try:
         if read_document(folder, ".zarray", root) is not None:
             return False
@@ -144,7 +144,7 @@ def is_group(folder: str, root: str | None = None) -> bool:
 def read_text(
     folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()
 ) -> tuple[bytes, tuple[int, ...]] | None:
-    """Return the bytes of a document and the identity of its file; `None` where there is none. Links stay in `root`."""
+    """Return the bytes of a document and the identity of its file, or `None`. Links must stay in `root`."""
     path = f"{folder}/{name}"
     if isinstance(root, Url):
         from cfagg.formats.zarr.remote import identity_of, read_object
@@ -161,7 +161,7 @@ def read_text(
 
 
 def read_identity(folder: str, name: str, root: str | None = None) -> tuple[int, ...] | None:
-    """Return the identity of a document's file, `None` where there is none; on another machine that of its text."""
+    """Return the identity of a document's file, or for a remote one that of its text; `None` if there is none."""
     if isinstance(root, Url):
         found = read_text(folder, name, root)
         return None if found is None else found[1]
@@ -177,7 +177,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def no_store(name: str) -> str:
-    """Return the sentence about a place that is no Zarr store."""
+    """Return the message about a place that is not a Zarr store."""
     return (
         f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "
         "the files in it with cfagg.aggregate (cfagg aggregate)"

@@ -1,6 +1,6 @@
-"""Encoding chunks as the metadata of their array say, for whatever adds to an existing store.
+"""Encoding chunks according to the metadata of their array, for all code that adds to an existing store.
 
-Only what can be undone without a change is written: filters that lose digits are tried, and refused where they do.
+Only lossless results are written: filters that may lose digits are tested, and raise an error if they do.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["Encoder", "encoder", "encoder_of", "holds_only", "padded", "shard_bytes", "shard_index"]
 
-#: Offset and size of a chunk that a shard does not hold.
+#: Offset and size of a chunk that is not in a shard.
 _ABSENT = 2**64 - 1
 
-#: Codecs of numcodecs that are applied, by identifier in Zarr v2; their names in v3 begin with ``numcodecs.``.
+#: Supported codecs of numcodecs, by identifier in Zarr v2; their names in v3 begin with ``numcodecs.``.
 _BYTES = frozenset({"zstd", "blosc", "gzip", "zlib", "lz4", "bz2", "lzma", "shuffle", "fletcher32"})
 _NUMBERS = frozenset({"delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"})
-#: Those after which decoded values may be others.
+#: Those after which decoded values may differ.
 _LOSSY = frozenset({"fixedscaleoffset", "quantize", "astype", "bitround", "delta"})
 
 _SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -35,16 +35,16 @@ Step = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Encoder:
-    """How elements of a whole chunk become its stored bytes; safe to use from any thread."""
+    """The conversion of the elements of a whole chunk to its stored bytes; safe to use from any thread."""
 
-    dtype: np.dtype[Any]  # as elements are stored; `object` for text
-    order: tuple[int, ...] | None  # dimensions as they are stored, the slowest first; `None` for their own order
+    dtype: np.dtype[Any]  # of stored elements; `object` for text
+    order: tuple[int, ...] | None  # dimensions in storage order, the slowest first; `None` for the array's order
     backward: bool  # elements are stored with the first dimension fastest (order F of Zarr v2)
     steps: tuple[Step, ...]
-    lossy: tuple[Callable[[Any], Any], ...] = ()  # what undoes the filters, where these may change values
+    lossy: tuple[Callable[[Any], Any], ...] = ()  # functions that undo the filters, if these may change values
 
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
-        """Return the stored bytes of a chunk, which has its full shape even where it overhangs the array.
+        """Return the stored bytes of a chunk, which has its full shape even if it overhangs the array.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Encoder:
         return bytes(stored)
 
     def _check(self, flat: npt.NDArray[Any], stored: Any) -> None:
-        """Raise where what was filtered does not become the values again."""
+        """Raise an error if decoding the filtered bytes does not restore the values."""
         for undo in reversed(self.lossy):
             stored = undo(stored)
         found = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
@@ -76,7 +76,7 @@ class Encoder:
 
 
 def encoder(array: ZarrArray) -> Encoder:
-    r"""Return how chunks of an array are encoded, those within its shards where it has any.
+    r"""Return the encoder for chunks of an array, or for those within its shards if it has any.
 
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
@@ -103,7 +103,7 @@ def _shards(array: ZarrArray) -> Mapping[str, Any]:
 
 
 def encoder_of(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any], where: str) -> Encoder:
-    """Return how chunks are encoded by a metadata document; the type is that of elements in memory."""
+    """Return the encoder for chunks according to a metadata document; the type is that of elements in memory."""
     if zarr_format == 2:
         return _v2(document, dtype, where)
     rest = [named(c) for c in document["codecs"]]
@@ -124,7 +124,7 @@ def encoder_of(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[An
 
 
 def _v3_step(name: str, given: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Step:
-    """Return one codec from bytes to bytes of Zarr v3."""
+    """Return one bytes-to-bytes codec of Zarr v3."""
     import numcodecs
 
     if name == "crc32c":
@@ -184,7 +184,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Encode
 
 
 def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | None:
-    """Return a shard from its encoded chunks in C order, `None` of one that is not stored; `None` without any."""
+    """Return a shard from its encoded chunks in C order, `None` for missing ones; `None` without any."""
     configuration = _shards(array)
     checks = [named(c) for c in configuration["index_codecs"]]
     endian = checks[0][1].get("endian", "little")
@@ -205,13 +205,13 @@ def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | Non
 
 
 def shard_index(places: Sequence[tuple[int, int] | None], *, endian: str = "little", checksum: bool = True) -> bytes:
-    """Return the index of a shard: offset and size of each chunk, `None` of one that it does not hold."""
+    """Return the index of a shard: offset and size of each chunk, or `None` for missing ones."""
     index = np.array([(_ABSENT, _ABSENT) if p is None else p for p in places], "<u8" if endian == "little" else ">u8")
     return _crc32c(index) if checksum else index.tobytes()
 
 
 def _sized(encode: Step, size: int) -> Step:
-    """Return Blosc on elements of a size, by which it sorts their bytes."""
+    """Return Blosc on elements of a size, which it uses to sort their bytes."""
     kind = np.dtype(f"u{size}") if size in (1, 2, 4, 8) else np.dtype(f"V{size}")
 
     def sized(given: Any) -> Any:
@@ -222,7 +222,7 @@ def _sized(encode: Step, size: int) -> Step:
 
 
 def _plain(encode: Step) -> Step:
-    """Return a codec on bytes, whatever they were before."""
+    """Return a codec applied to bytes, for input of any type."""
     return lambda given: encode(np.frombuffer(given, np.uint8))
 
 
@@ -253,7 +253,7 @@ def _is_unicode(value: Any) -> bool:
 
 
 def _crc32c(given: Any) -> bytes:
-    """Return bytes with their checksum behind them."""
+    """Return bytes followed by their checksum."""
     import google_crc32c
 
     raw = np.frombuffer(given, np.uint8)
@@ -267,7 +267,7 @@ def _unknown(name: Any, where: str) -> UnsupportedError:
 
 
 def padded(chunk: npt.NDArray[Any], shape: Sequence[int], fill: Any) -> npt.NDArray[Any]:
-    """Return a chunk in its full shape, with the fill value where it overhangs the array."""
+    """Return a chunk in its full shape, with the fill value beyond the end of the array."""
     if chunk.shape == tuple(shape):
         return chunk
     whole = np.full(tuple(shape), fill, chunk.dtype)
@@ -276,7 +276,7 @@ def padded(chunk: npt.NDArray[Any], shape: Sequence[int], fill: Any) -> npt.NDAr
 
 
 def holds_only(values: npt.NDArray[Any], value: Any) -> bool:
-    """Return whether all elements are a value, bit by bit: NaN is NaN as Zarr's metadata have it, -0.0 is not 0.0.
+    """Return whether all elements equal a value bit by bit, with NaN as in Zarr's metadata; -0.0 is not 0.0.
 
     >>> holds_only(np.array([0.0, -0.0]), 0.0), holds_only(np.array([np.nan, np.nan]), np.nan)
     (False, True)
@@ -291,5 +291,5 @@ def holds_only(values: npt.NDArray[Any], value: Any) -> bool:
     bits = np.dtype(f"u{values.dtype.itemsize}")
     same, found = wanted.view(bits), values.view(bits)
     last = (-1,) * values.ndim
-    # Nearly always an element at an end tells.
+    # Nearly always the first or last element decides.
     return bool(found[(0,) * values.ndim] == same and found[last] == same and (found == same).all())

@@ -1,4 +1,4 @@
-"""Reading through zarr-python what cfagg does not decode: slower, with the same values."""
+"""Reading through zarr-python chunks that cfagg does not decode: slower, with the same values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _opening = forkable()
 
 
 def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any] | None:
-    """Return a box of a chunk, counted from its own start; `None` where the object that holds it is not stored."""
+    """Return a box of a chunk, relative to its start, or `None` if the object that contains it is not stored."""
     path = f"{array.folder}/{array.key(array.object_of(index))}"
     if isinstance(array.store, Url):
         from cfagg.formats.zarr.remote import states
@@ -37,7 +37,7 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
         read = np.asarray(opened[box], array.dtype)
     except CfaggError:
         raise
-    except Exception as error:  # codecs raise whatever they like on damaged bytes
+    except Exception as error:  # codecs may raise any exception for damaged bytes
         raise FragmentReadError(
             f"{array.store}: array {array.path!r}, chunk {tuple(map(int, index))} ({path}) cannot be read; zarr-python "
             f"raises {type(error).__name__}: {error}"
@@ -46,7 +46,7 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
 
 
 def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
-    """Return an array of what `store_of` returned, by zarr-python; a `SourceError` says what is damaged."""
+    """Return an array of a store from `store_of`, opened by zarr-python; a `SourceError` reports damage."""
     where = f"{store.path}: array {path!r}"
     try:
         return open_plainly(store, path, zarr_format)
@@ -54,7 +54,7 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
         raise
     except FileNotFoundError as error:
         raise SourceNotFoundError(f"{store.path} has no Zarr array {path!r}") from error
-    except Exception as error:  # as many kinds as there are ways to damage metadata
+    except Exception as error:  # damaged metadata can raise many kinds
         if (lacking := no_codec(error)) is not None:
             raise UnsupportedError(f"{where} {lacking}") from error
         try:
@@ -65,7 +65,7 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
 
 
 def store_of(store: str, allow: Sequence[str]) -> Any:
-    """Return a store for zarr-python, of this machine or another."""
+    """Return a local or remote store for zarr-python."""
     if not isinstance(store, Url):
         from cfagg.formats.zarr.checked_store import CheckedStore
 
@@ -77,7 +77,7 @@ def store_of(store: str, allow: Sequence[str]) -> Any:
 
 
 def _opened(array: ZarrArray) -> Any:
-    """Return the array as zarr-python has it, opened once."""
+    """Return the array of zarr-python, opened once."""
     opened = array.__dict__.get("_by_zarr_python")
     if opened is not None:
         return opened
@@ -86,7 +86,7 @@ def _opened(array: ZarrArray) -> Any:
             opened = open_plainly(store_of(array.store, array.allow), array.path, array.zarr_format)
     except CfaggError:
         raise
-    except Exception as error:  # as many kinds as there are codecs and metadata
+    except Exception as error:  # codecs and metadata can raise many kinds
         raise FragmentReadError(
             f"{array.store}: array {array.path!r} can only be read with zarr-python, which raises "
             f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ V3_TYPES = {
     "bool": "?", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2",
     "uint32": "u4", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8",
 }  # fmt: skip
-#: How JSON writes numbers that it does not have.
+#: Strings for numbers that JSON lacks.
 NON_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 _V2_TYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
@@ -62,7 +62,7 @@ def fill_number(given: Any, dtype: np.dtype[Any], problems: list[Problem]) -> in
 
 
 def dim_names(given: Any, rank: int, where: str, problems: list[Problem]) -> tuple[str, ...] | None:
-    """Return names of dimensions, `None` where there are none."""
+    """Return names of dimensions, or `None` if there are none."""
     if given is None:
         return None
     if not isinstance(given, list) or len(given) != rank or not all(n is None or isinstance(n, str) for n in given):

@@ -1,11 +1,11 @@
-"""Chunk grids of Zarr, both ways: metadata → `Grid`, and lengths of chunks → metadata.
+"""Chunk grids of Zarr, in both directions: metadata → `Grid`, and lengths of chunks → metadata.
 
-Sources: the regular grid of the Zarr v2 and v3 core specifications, which NCZarr uses too; the extension
-``rectilinear`` of version 3, and ``rectangular``, as the draft of ZEP 3 called it.
+Sources: the regular grid of the Zarr v2 and v3 core specifications, which NCZarr also uses; the extension
+``rectilinear`` of version 3, called ``rectangular`` in the draft of ZEP 3.
 
-A dimension of a rectilinear grid is one number, a list of lengths, or a list with runs ``[length, count]`` among them;
-chunks may go on beyond the array's end.
-Dimensions of equal chunks cost O(1) and all others O(runs), up to the columns of edges that `Grid` has.
+A dimension of a rectilinear grid is one number, a list of lengths, or a list that includes runs ``[length, count]``;
+chunks may extend beyond the array's end. Dimensions of equal chunks cost O(1) and all others O(runs), up to the columns
+of edges that `Grid` has.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ __all__ = ["chunk_grid", "for_listing", "grid_v2", "grid_v3", "is_rectilinear", 
 
 Int64 = npt.NDArray[np.int64]
 
-#: Name of a grid whose chunks differ -> where its lengths stand.
+#: Name of a grid whose chunks differ -> the key of its lengths.
 _VARIABLE = {"rectilinear": "chunk_shapes", "rectangular": "chunk_shape"}
 
-#: Chunks of unequal lengths along a dimension for which zarr-python may take a microsecond and a hundred bytes each.
+#: Most chunks of unequal lengths along a dimension: zarr-python needs a microsecond and a hundred bytes for each.
 _LISTED = 2**20
 
-#: Chunks along a dimension that are told in their place.
+#: Chunks along a dimension of the grid that replaces them.
 _COARSE = 2**12
 
-#: No length, and no end of an array, is as large as this, so that sums of two stay within 64 bits.
+#: All lengths and array sizes are below this, so that sums of two fit in 64 bits.
 _BEYOND = 2**62
 
 
 def grid_v2(chunks: Any, shape: tuple[int, ...], problems: list[Problem]) -> Grid:
-    """Return the grid of a Zarr v2 array, one of NCZarr included."""
+    """Return the grid of a Zarr v2 array, including NCZarr."""
     return _regular(chunks, shape, "chunks", problems)
 
 
 def grid_v3(
     document: Mapping[str, Any], shape: tuple[int, ...], problems: list[Problem], where: str
 ) -> tuple[Grid, Grid]:
-    """Return the chunks to decode and the objects that are stored; they are one and the same without shards."""
+    """Return the chunks to decode and the objects that are stored; without shards they are the same."""
     name, configuration = named(document.get("chunk_grid"))
     if name == "regular":
         objects = _regular(configuration.get("chunk_shape"), shape, "chunk_grid", problems)
@@ -65,7 +65,7 @@ def grid_v3(
         return objects, objects
     shards = [named(c)[1] for c in codecs if named(c)[0] == "sharding_indexed"]
     if not shards or len(codecs) > 1:
-        # Codecs around the shards turn or compress them whole: then a shard is what can be decoded.
+        # Codecs around shards transpose or compress them as a whole, so that only whole shards can be decoded.
         return objects, objects
     inner = _regular(shards[0].get("chunk_shape"), shape, "codecs.sharding_indexed.chunk_shape", problems)
     if problems:
@@ -79,10 +79,10 @@ def grid_v3(
 
 
 def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, within: Any = None) -> Any:
-    """Return a grid for zarr-python, which lists every edge: by its newer name, and equal chunks as one number.
+    """Return a grid for zarr-python, which lists every edge, with its newer name, and equal chunks as one number.
 
-    Raises where it would list more than there are in any array, or of unequal ones more than it does in a second; with
-    `coarse`, returns instead of the latter a regular grid of fewer, which is not how the array is stored; `within` are
+    Raises an error if it would list more chunks than in any array, or more unequal ones than it can in a second.  With
+    `coarse`, returns in the latter case a regular grid of fewer chunks, which differs from the stored one; `within` are
     the lengths of chunks in shards, which divide those of shards.
 
     >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
@@ -104,7 +104,7 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
         if sum(counts) > limits.MAX_PARTITIONS:
             raise LimitError(f"{where}, dimension {d} has {sum(counts):,} chunks, more than {limits.MAX_PARTITIONS:,}")
         equal = runs == entry and len(runs) == len(counts) == 1 and _is_length(runs[0][0]) and _is_length(size)
-        # A run that ends early or goes on beyond the array's end stays what it is: a number would say something else.
+        # A run that ends early or extends beyond the array's end is kept, since a number would mean something else.
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
         listed = sum(counts) + len(entry) - len(runs) if shorter[-1] is entry and isinstance(entry, list) else 0
         if listed > _LISTED and coarse and all(map(_is_length, sizes)):
@@ -122,7 +122,7 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
 
 
 def _coarse(told: Sequence[Any], sizes: Sequence[Any], within: Any) -> dict[str, Any]:
-    """Return a regular grid of as many chunks along each dimension as there are, but no more than a few."""
+    """Return a regular grid of the same number of chunks along each dimension, or a limited one if smaller."""
     inner = within if isinstance(within, list) and len(within) == len(told) and all(map(_is_length, within)) else None
     lengths = [
         e if _is_length(e) else max(-(-n // (_few(e) * i)), 1) * i
@@ -132,7 +132,7 @@ def _coarse(told: Sequence[Any], sizes: Sequence[Any], within: Any) -> dict[str,
 
 
 def _few(entry: Any) -> int:
-    """Return how many chunks a list of lengths and runs has, at most those that are told in place of very many."""
+    """Return the number of chunks in a list of lengths and runs, up to the limit of a coarse grid."""
     listed = entry if isinstance(entry, list) else []
     count = sum(e[1] if type(e) is list and len(e) == 2 and _is_length(e[1]) else 1 for e in listed)
     return min(max(count, 1), _COARSE)
@@ -144,13 +144,13 @@ def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     Parameters
     ----------
     chunks : sequence of int, or of `Regular` and array_like of int
-        The length of all chunks along each dimension, which makes a regular grid; or per dimension the lengths of its
-        chunks one by one, or `Regular` where they are equal, as `NewArray.chunks` has them: a rectilinear one.
+        The length of all chunks along each dimension, for a regular grid; or per dimension the lengths of its chunks
+        one by one, or `Regular` if they are equal, as in `NewArray.chunks`, for a rectilinear one.
 
     Notes
     -----
-    Of a rectilinear grid, equal lengths one after the other are a run, a pair of length and number.  The shortest form
-    of equal chunks, one number for the dimension, is never written: icechunk refuses it.
+    In a rectilinear grid, consecutive equal lengths are a run, a pair of length and number.  The shortest form of equal
+    chunks, one number for the dimension, is never written, because icechunk does not accept it.
 
     >>> chunk_grid([[5, 5, 5, 2], [64]])["configuration"]["chunk_shapes"]
     [[[5, 3], 2], [64]]
@@ -159,14 +159,14 @@ def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     """
     if all(isinstance(c, int) for c in chunks):
         return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
-    # An empty dimension has no chunk, but tells a length.
+    # An empty dimension has no chunk, but a length.
     runs = [((c.chunk, max(c.count, 1)),) if isinstance(c, Regular) else run_lengths(c) for c in chunks]
     shapes = [[[length, count] if count > 1 else length for length, count in each] for each in runs]
     return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
 
 
 def is_rectilinear(document: Mapping[str, Any]) -> bool:
-    """Whether an array's document tells the length of each chunk; its chunks may all be equal nevertheless.
+    """Return whether an array's document gives the length of each chunk, even if all are equal.
 
     >>> is_rectilinear({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}})
     False
@@ -177,7 +177,7 @@ def is_rectilinear(document: Mapping[str, Any]) -> bool:
 def runs_along(grid: Mapping[str, Any], shape: Sequence[int], axis: int) -> tuple[Int64, Int64]:
     """Return lengths and numbers of the chunks of a rectilinear grid up to the array's end along a dimension.
 
-    Of an empty dimension the first length is told, and no chunk of it.
+    For an empty dimension the first length is returned, with no chunks.
 
     >>> lengths, counts = runs_along(chunk_grid([[31, 28, 1, 1]]), (60,), 0)
     >>> lengths.tolist(), counts.tolist()
@@ -195,7 +195,7 @@ def runs_along(grid: Mapping[str, Any], shape: Sequence[int], axis: int) -> tupl
 
 
 def with_runs(grid: Mapping[str, Any], axis: int, lengths: Int64, counts: Int64) -> dict[str, Any]:
-    """Return a rectilinear grid with other chunks along a dimension; no edge is listed, neighbours alike are one run.
+    """Return a rectilinear grid with new chunks along a dimension, merging equal neighbours, without listing edges.
 
     >>> with_runs(chunk_grid([[31, 28]]), 0, np.array([31, 28, 1, 1]), np.array([1, 1, 2, 1]))["configuration"]
     {'kind': 'inline', 'chunk_shapes': [[31, 28, [1, 3]]]}
@@ -213,7 +213,7 @@ def with_runs(grid: Mapping[str, Any], axis: int, lengths: Int64, counts: Int64)
 def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:
     """Return the grid of equal chunks."""
     good = isinstance(chunks, list) and len(chunks) == len(shape) and all(_is_length(n, 0) for n in chunks)
-    # A dimension of size 0 has no chunk, and some writers say that its chunks have size 0.
+    # A dimension of size 0 has no chunk, and some writers give its chunks the size 0.
     if good and all(c >= 1 or (c == 0 and n == 0) for c, n in zip(chunks, shape, strict=True)):
         return Grid.regular(shape, [max(c, 1) for c in chunks])
     problems.append(Problem(where, f"expected {len(shape)} chunk lengths of at least 1, found {shorten(chunks)}"))
@@ -225,7 +225,7 @@ def _is_length(value: Any, least: int = 1) -> bool:
 
 
 def _variable(given: Any, shape: tuple[int, ...], key: str, problems: list[Problem], where: str) -> Grid:
-    """Return the grid of chunks whose lengths are told dimension by dimension."""
+    """Return the grid of chunks whose lengths are given dimension by dimension."""
     whole = Grid.regular(shape, [max(n, 1) for n in shape])
     if not isinstance(given, list) or len(given) != len(shape):
         problems.append(Problem(key, f"expected the chunk lengths of {len(shape)} dimensions, found {shorten(given)}"))
@@ -245,7 +245,7 @@ def _variable(given: Any, shape: tuple[int, ...], key: str, problems: list[Probl
 
 
 def _axis(lengths: Int64, counts: Int64, size: int, where: str) -> Regular | Int64:
-    """Return the edges along a dimension of a size, described in O(1) where all chunks are equal."""
+    """Return the edges along a dimension of a size, described in O(1) if all chunks are equal."""
     if len(lengths) == 1:
         return Regular(size, int(lengths[0]))
     if int(counts.sum()) > limits.MAX_PARTITIONS:
@@ -256,9 +256,9 @@ def _axis(lengths: Int64, counts: Int64, size: int, where: str) -> Regular | Int
 
 
 def _runs(entry: Any, size: int, where: str, problems: list[Problem]) -> tuple[Int64, Int64] | None:
-    """Return lengths and numbers of chunks up to the end of a dimension, neighbours of one length in one run.
+    """Return lengths and numbers of chunks up to the end of a dimension, with equal neighbours in one run.
 
-    `None` where they are none, or end too early.  An empty dimension has its first length, and no chunk of it.
+    `None` if they are invalid, or end too early.  An empty dimension has its first length, with no chunks.
     """
     if _is_length(entry):
         return np.array([entry]), np.array([-(-size // entry)])
@@ -267,8 +267,8 @@ def _runs(entry: Any, size: int, where: str, problems: list[Problem]) -> tuple[I
         problems.append(Problem(where, f"expected lengths of at least 1 or runs of them, found {shorten(entry)}"))
         return None
     lengths, counts = columns
-    # No run needs more chunks than reach the end by themselves: so their product stays within 64 bits, and sums of
-    # millions of runs, which may not, are told by their being smaller than what went before.
+    # Each run is limited to the chunks that reach the end on their own, so that products fit in 64 bits; sums of
+    # millions of runs may not, which is detected because they become negative.
     counts = np.minimum(counts, -(-size // lengths))
     ends = np.cumsum(lengths * counts)
     wrapped = np.flatnonzero(ends < 0)
@@ -285,7 +285,7 @@ def _runs(entry: Any, size: int, where: str, problems: list[Problem]) -> tuple[I
 
 
 def _columns(entry: Any) -> tuple[Int64, Int64] | None:
-    """Return lengths and numbers of the runs that a list has, `None` where it is something else."""
+    """Return lengths and numbers of the runs in a list, or `None` if it is something else."""
     if not isinstance(entry, list) or not entry:
         return None
     if set(map(type, entry)) <= {int}:

@@ -1,4 +1,4 @@
-"""What a Zarr array is, from its own metadata: Zarr v2 (``.zarray``) and v3 (``zarr.json``).
+"""The description of a Zarr array from its own metadata: Zarr v2 (``.zarray``) and v3 (``zarr.json``).
 
 Sources: the Zarr v2 and v3 core specifications; the extension ``rectilinear`` (and its older name ``rectangular``) of
 chunk grids; the codec ``sharding_indexed``.
@@ -33,34 +33,34 @@ __all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "decoded_array
 _NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
-#: Reads some bytes from a place on.
+#: Reads a number of bytes at an offset.
 Pread = Callable[[int, int], bytes]
 
-#: Opens what is stored at a path: a file that the caller closes; or how it is read, its size and what tells its state.
+#: Opens the object at a path: a file that the caller closes, or a read function, the size and a tag of the state.
 Opens = Callable[[str], tuple[int, os.stat_result] | tuple[Pread, int, tuple[int, ...] | None] | None]
 
 
 @dataclass(frozen=True, eq=False)
 class ZarrArray:
-    """A Zarr array: its metadata, nothing of its data; `store` is a `Url` where it is on another machine."""
+    """A Zarr array: its metadata, without its data; `store` is a `Url` if it is remote."""
 
     store: str
     path: str
     zarr_format: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # in native byte order
-    dims: tuple[str, ...]  # ``dim_0``, … where the array names none
-    grid: Grid  # chunks that are decoded one by one: those inside of shards
-    objects: Grid  # what is stored, one file each: shards, else chunks
-    fill_value: Any  # a number; 0 where the metadata leave it open
+    dims: tuple[str, ...]  # ``dim_0``, … if the array names none
+    grid: Grid  # chunks that are decoded one by one, including those inside shards
+    objects: Grid  # stored objects, one file each: shards, else chunks
+    fill_value: Any  # a number; 0 if the metadata do not define it
     fill_declared: bool  # the metadata give a fill value
-    attributes: Mapping[str, Any] = field(repr=False)  # as written, without dimension names of Zarr v3
+    attributes: Mapping[str, Any] = field(repr=False)  # as stored, without dimension names of Zarr v3
     document: Mapping[str, Any] = field(repr=False)  # ``zarr.json`` or ``.zarray``
     signature: str = field(repr=False)  # digest of the documents as they were read
-    prefix: str = field(repr=False)  # with `separator`, how keys of stored objects are made
+    prefix: str = field(repr=False)  # with `separator`, the form of keys of stored objects
     separator: str = field(repr=False)
     allow: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
-    opens: Opens | None = field(default=None, repr=False, kw_only=True)  # of stores that are not directories
+    opens: Opens | None = field(default=None, repr=False, kw_only=True)  # for stores that are not directories
 
     def key(self, index: Sequence[int]) -> str:
         """Return the key of a stored object, by its index in `objects`, below the array's folder."""
@@ -70,15 +70,15 @@ class ZarrArray:
         return f"{self.prefix}{self.separator}{tail}" if self.prefix else tail
 
     def object_of(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Return the index in `objects` of what holds a chunk of `grid`."""
+        """Return the index in `objects` of the object that contains a chunk of `grid`."""
         if self.objects is self.grid:
             return tuple(index)
         held = []
         for inner, outer, i in zip(self.grid.axes, self.objects.axes, index, strict=True):
-            # Chunks within shards are all of one length.
+            # Chunks within shards all have the same length.
             start = i * getattr(inner, "chunk", 1)
             if isinstance(outer, Regular):
-                # Edges of equal shards are not written out: there may be any number.
+                # Edges of equal shards are not listed, since there may be any number.
                 held.append(start // outer.chunk)
             else:
                 held.append(int(np.searchsorted(outer, start, side="right")) - 1)
@@ -106,18 +106,18 @@ class ZarrArray:
 
     @cached_property
     def shards(self) -> Shards | None:
-        """How shards are laid out; `None` where there are none, or zarr-python reads them."""
+        """Layout of shards, or `None` if there are none, or zarr-python reads them."""
         return None if self.objects is self.grid else find_shards(self.document, self.dtype)
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """How chunks are decoded here; `None` where zarr-python does it."""
+        """Decoder of chunks, or `None` if zarr-python decodes them."""
         if self.objects is self.grid:
             return decoder(self.document, self.zarr_format, self.dtype)
         return None if self.shards is None else self.shards.decoder
 
     def __getstate__(self) -> dict[str, Any]:
-        # Caches hold functions of C libraries and open arrays.
+        # Caches contain functions of C libraries and open arrays.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -128,10 +128,10 @@ def open_array(
     allow: Iterable[str | os.PathLike[str]] = (),
     any_type: bool = False,
 ) -> ZarrArray:
-    """Return what an array of a Zarr store is, from its own metadata, never consolidated ones.
+    """Return the description of an array of a Zarr store, from its own metadata, never consolidated ones.
 
-    All problems of metadata that break the specification are listed. With `any_type`, elements of a type that is not
-    read here are given as ``void``, to look at stored objects and not into them.
+    All problems of metadata that break the specification are listed. With `any_type`, a type that is not supported here
+    becomes ``void``, for access to stored objects without decoding them.
 
     >>> import tempfile, numpy as np, zarr
     >>> store = tempfile.mkdtemp()
@@ -159,13 +159,13 @@ def open_array(
 
 
 def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
-    """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+    """Return an array whose chunks are decoded here, or `None`; damaged metadata raise an error."""
     try:
         found = open_array(root, path, allow=allow)
     except (UnsupportedError, ConventionError):
         return None
     except SourceError as error:
-        # Names of dimensions are nothing that chunks depend on.
+        # Chunks do not depend on the names of dimensions.
         if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
             raise
         return None
@@ -175,9 +175,9 @@ def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]])
 def array_of(
     store: str, path: str, read: Callable[[str], bytes | None], opens: Opens | None, *, any_type: bool = False
 ) -> ZarrArray:
-    """Return what an array of a store is that is not a directory; `any_type` is as for `open_array`.
+    """Return the description of an array in a store that is not a directory; `any_type` is as for `open_array`.
 
-    `read` returns the bytes under a key, `opens` opens a stored object by its path: `store`, a slash and the key.
+    `read` returns the bytes of a key, `opens` opens a stored object by its path: `store`, a slash and the key.
     """
     node_folder(store, path)
     where, path = f"{store}: array {path!r}", path.strip("/")
@@ -194,7 +194,7 @@ def array_of(
 
 
 def current_signature(array: ZarrArray) -> str | None:
-    """Return ``array.signature`` of the documents as they are now, `None` where the array is gone."""
+    """Return ``array.signature`` of the current documents, or `None` if the array no longer exists."""
     names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
     store = array.store.anew if isinstance(array.store, Url) else array.store
     texts = [read_text(array.folder, name, store, array.allow) for name in names]
@@ -210,7 +210,7 @@ def _signature(*texts: bytes) -> str:
 
 
 def _not_there(store: str, path: str, folder: str) -> SourceError:
-    """Return the error for an array that is not there, saying what is."""
+    """Return the error for an array that does not exist, which names those that do."""
     if isinstance(store, Url):
         return SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
     if any(os.path.lexists(f"{folder}/{name}") for name in (".zgroup", ".zmetadata")):
@@ -311,9 +311,9 @@ def _open_v2(
 
 
 def _with_size_of_shuffle(document: dict[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return metadata whose first filter tells the size of the elements that it sorts the bytes of.
+    """Return metadata whose first filter gives the size of the elements whose bytes it sorts.
 
-    netCDF-C writes 0 and means that of the array's type.  numcodecs takes it for not sorting at all, with wrong values.
+    netCDF-C writes 0 for that of the array's type, which numcodecs interprets as no sorting, with wrong values.
     """
     filters = document.get("filters") or [None]
     first = filters[0]
@@ -323,7 +323,7 @@ def _with_size_of_shuffle(document: dict[str, Any], dtype: np.dtype[Any]) -> dic
 
 
 def _type(given: Any, zarr_format: int, where: str, any_type: bool) -> np.dtype[Any]:
-    """Return the type of the elements, ``void`` for one that is not read here and need not be."""
+    """Return the type of the elements, or ``void`` for an unsupported one if allowed."""
     try:
         return data_type(given, zarr_format, where)
     except UnsupportedError:
@@ -349,13 +349,13 @@ def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, .
 def _dims_v3(
     document: Mapping[str, Any], attributes: Mapping[str, Any], rank: int, problems: list[Problem], where: str
 ) -> tuple[str, ...]:
-    """Return the names of the dimensions, which may stand in two places that have to agree."""
+    """Return the names of the dimensions, which may be in two places that have to agree."""
     given = document.get("dimension_names")
     unnamed = given is None or (isinstance(given, list) and all(n is None for n in given))
     own = None if unnamed else dim_names(given, rank, "dimension_names", problems)
     other = dim_names(attributes.get("_ARRAY_DIMENSIONS"), rank, "attributes._ARRAY_DIMENSIONS", problems)
     if other is not None and "_ACCUMULATION_STRIDE" in attributes:
-        # Sums are along the dimensions of the data, and xarray wants other names where they are of other length.
+        # Sums have the dimensions of the data, but xarray needs other names for those of different length.
         return other
     if own is not None and other is not None and own != other and not problems:
         raise ConventionError(
@@ -365,7 +365,7 @@ def _dims_v3(
 
 
 def _refuse_unknown(document: Mapping[str, Any], where: str) -> None:
-    """Refuse extensions that must be understood: unknown keys and storage transformers."""
+    """Raise an error for extensions that must be understood: unknown keys and storage transformers."""
     known = {
         "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "codecs", "fill_value",
         "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",

@@ -1,4 +1,4 @@
-"""Filters of numcodecs that change numbers, undone one by one so that each decoded size is known beforehand."""
+"""Filters of numcodecs that change numbers, decoded one by one so that each size is known in advance."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Sizes = tuple[int, int]
 class Step(NamedTuple):
     """One codec."""
 
-    # from stored bytes, and the fewest and most that may come out, to decoded bytes; with `places`, into given memory
+    # from stored bytes, and the fewest and most of the result, to decoded bytes; with `places`, into given memory
     undo: Callable[..., Any]
     sizes: Callable[[Sizes], Sizes]  # from the sizes of decoded bytes to those of encoded bytes
-    places: bool = False  # `undo` takes the memory for what it gives as one more argument
+    places: bool = False  # `undo` has the memory for its result as an additional argument
 
 
-#: Names of numcodecs' classes by identifier, and the keys of their types, encoded and decoded.
+#: Names of numcodecs' classes by identifier, and the keys of their encoded and decoded types.
 _CODECS = {
     "delta": ("Delta", "astype", "dtype"),
     "fixedscaleoffset": ("FixedScaleOffset", "astype", "dtype"),
@@ -34,7 +34,7 @@ _CODECS = {
 
 
 def numeric(stage: Mapping[str, Any]) -> Step | None:
-    """Return how a filter of Zarr v2, by its configuration, is undone; `None` where it is not done here."""
+    """Return the decoding step of a Zarr v2 filter, by its configuration, or `None` if not supported here."""
     name = stage["id"]
     if name == "bitround":
         return Step(lambda stored, fewest, most: stored, lambda sizes: sizes)  # noqa: ARG005
@@ -60,7 +60,7 @@ def numeric(stage: Mapping[str, Any]) -> Step | None:
         raw = np.frombuffer(stored, np.uint8)
         if raw.size % inner.itemsize:
             raise DamagedError(f"its {raw.size:,} bytes are not a whole number of elements of {inner.itemsize}")
-        # Sums that overflow and scaled values beyond a type's range are as numcodecs has them.
+        # Overflowing sums and scaled values beyond a type's range are as in numcodecs.
         with np.errstate(all="ignore"):
             return np.ascontiguousarray(codec.decode(raw.view(inner))).view(np.uint8)
 
@@ -72,7 +72,7 @@ def numeric(stage: Mapping[str, Any]) -> Step | None:
 
 
 def _number(given: Any) -> np.dtype[Any] | None:
-    """Return a type of numbers, `None` for any other."""
+    """Return a numeric type, or `None` for any other."""
     if not isinstance(given, str) or len(given) > 8:
         return None
     try:
@@ -83,7 +83,7 @@ def _number(given: Any) -> np.dtype[Any] | None:
 
 
 def _unpack_bits(stored: Any, fewest: int, most: int) -> Any:
-    """Undo numcodecs' packbits: how many bits of the last byte do not count, then truth values bit by bit."""
+    """Undo numcodecs' packbits: the number of unused bits in the last byte, then truth values bit by bit."""
     raw = np.frombuffer(stored, np.uint8)
     if not raw.size or raw[0] > 7:
         raise DamagedError("it does not begin with a number of bits below 8")

@@ -1,4 +1,4 @@
-"""Which software reads rectilinear grids (chunks of unequal lengths): the one table that notes and pages print.
+"""Support of software for rectilinear grids (chunks of unequal lengths): the table used in notes and documentation.
 
 ``tests/formats/zarr/test_readers.py`` opens such a store with every row of it.
 """
@@ -9,21 +9,21 @@ from typing import NamedTuple
 
 __all__ = ["READERS", "SETTING", "Reader", "readers_table", "rectilinear_note"]
 
-#: What zarr-python, and all that stands on it, is told before it opens a rectilinear grid.
+#: The setting that zarr-python, and libraries based on it, need to open a rectilinear grid.
 SETTING = 'zarr.config.set({"array.rectilinear_chunks": True})'
 
 
 class Reader(NamedTuple):
-    """A library, as its users call it, in the versions that were tried."""
+    """A library, by its common name, in the tested versions."""
 
     library: str
     versions: str
     reads: bool
-    needs_setting: bool = False  # reads after `SETTING` alone
+    needs_setting: bool = False  # reads only after `SETTING`
     remark: str = ""
 
 
-#: Each row is one that a test tries; cfagg itself, then those that read, then the others.
+#: Each row is tested: cfagg itself, then libraries that can read, then the others.
 READERS = (
     Reader("cfagg", "", reads=True),
     Reader("zarrista", "0.1", reads=True),

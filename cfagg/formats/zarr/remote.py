@@ -1,4 +1,4 @@
-"""Stored objects of Zarr stores on other machines: their bytes, and what shows whether they have been written."""
+"""Stored objects of remote Zarr stores: their bytes, and tags that show whether they have been written."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
     "states",
 ]
 
-#: Bytes that are read of a shard at first, at that end of it where its index is.
+#: Bytes of a shard that are read first, at the end with its index.
 EDGE = 1 << 16
 
-#: What was read of documents, by path, where each is asked for once.
+#: Contents of documents by path, while each is requested only once.
 _seen: ContextVar[dict[str, bytes | None] | None] = ContextVar("seen", default=None)
 
 
 def remote_source(store: Url) -> Any:
-    """Return the store at a URL, with the connections that are open to it."""
+    """Return the store at a URL, with its open connections."""
     return source_of(store, store.rstrip("/"))
 
 
@@ -45,21 +45,21 @@ def key_of(store: Url, path: str) -> str:
 
 
 def number_of(text: str | bytes) -> int:
-    """Return a number of 63 bits that stands for a text."""
+    """Return a 63-bit number that represents a text."""
     raw = text.encode() if isinstance(text, str) else text
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) >> 1
 
 
 def identity_of(text: bytes) -> tuple[int, int]:
-    """Return what a document is known by: its text."""
+    """Return the identity of a document, derived from its text."""
     return number_of(text), len(text)
 
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Ask for each document once until the block ends: what is opened by it is compared with what is there later.
+    """Request each document only once until the block ends, so that later changes are detected by comparison.
 
-    Within another look it begins that anew.
+    Nested in another block, it restarts that one.
     """
     if (seen := _seen.get()) is not None:
         seen.clear()
@@ -73,7 +73,7 @@ def one_look() -> Iterator[None]:
 
 
 def read_object(store: Url, path: str, most: int) -> bytes | None:
-    """Return all bytes of an object, `None` where there is none."""
+    """Return all bytes of an object, or `None` if there is none."""
     seen = _seen.get()
     if seen is None or path not in seen:
         known = None if store.recent is None else store.recent.part(key_of(store, path))
@@ -88,7 +88,7 @@ def read_object(store: Url, path: str, most: int) -> bytes | None:
 
 
 def states(store: Url, folder: str, names: Sequence[str]) -> list[State | None]:
-    """Return the state of objects below a folder, `None` of one that is not there."""
+    """Return the state of objects below a folder, `None` for missing ones."""
     within = key_of(store, folder)
     found: list[State | None] = remote_source(store).states(within, names)
     if store.recent is not None:
@@ -98,7 +98,7 @@ def states(store: Url, folder: str, names: Sequence[str]) -> list[State | None]:
 
 
 class RemoteObject:
-    """One object, read by ranges; what was read of it first is kept, and all answers are of the same state."""
+    """One object, read by ranges; its first bytes are kept, and all answers are of the same state."""
 
     def __init__(self, source: Any, key: str, head: Any, start: int) -> None:
         self._source, self._key, self._head, self._start = source, key, head.body, start
@@ -106,17 +106,17 @@ class RemoteObject:
 
     @property
     def identity(self) -> tuple[int, ...] | None:
-        """What tells its state from later ones; `None` where nothing does."""
+        """A tag that distinguishes its state from later ones, or `None` if there is none."""
         return (number_of(self._tag or ""), self.size) if self._settled else None
 
     def without_head(self) -> RemoteObject:
-        """Return the same state of it without bytes of it, so that every answer is of the server."""
+        """Return the same state without the kept bytes, so that every read requests the server."""
         found = copy(self)
         found._head = b""
         return found
 
     def pread(self, count: int, offset: int) -> bytes:
-        """Return bytes from `offset` on; fewer where it ends before."""
+        """Return bytes from `offset` on; fewer if it ends before."""
         count = min(count, self.size - offset)
         if count <= 0:
             return b""
@@ -132,7 +132,7 @@ class RemoteObject:
 
 
 def open_object(store: Url, path: str, count: int | None) -> RemoteObject | None:
-    """Open an object and read its first `count` bytes, with `None` some last ones; `None` where there is none."""
+    """Open an object and read its first `count` bytes, or some last ones for `None`; `None` if there is none."""
     source, key = remote_source(store), key_of(store, path)
     known = None if store.recent is None else store.recent.part(key)
     if known is not None:

@@ -1,6 +1,6 @@
-"""Reading many chunks of a Zarr array on another machine: few requests, several at a time, and no mixture of states.
+"""Reading many chunks of a remote Zarr array: few requests, several at a time, and never from different states.
 
-As in `cfagg.formats.zarr.batches`, what is not as it should be takes another look by `cfagg.formats.zarr.chunks`.
+As in `cfagg.formats.zarr.batches`, anything unexpected is left to `cfagg.formats.zarr.chunks`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from cfagg.formats.zarr.shards import Opened, Shards
 
 __all__ = ["AT_ONCE", "read_remote_chunks", "read_remote_shard"]
 
-#: Requests that wait for answers at the same time.
+#: Concurrent requests.
 AT_ONCE = 16
 
-#: A request takes as long as so many bytes: ranges of a shard with no more between them are asked for as one.
+#: Cost of a request in bytes: ranges of a shard with at most this gap between them are requested as one.
 _GAP = 1 << 19
 
-#: Shards whose state is kept, so that their chunks are asked for without asking for the index again.
+#: Shards whose state is kept, so that their chunks are requested without reading the index again.
 _KEPT = 64
 
 
 def read_remote_chunks(
     array: ZarrArray, decoder: Decoder, keys: Sequence[str], memory: Memory, at_once: int
 ) -> list[int]:
-    """Read objects that hold one chunk each into memory, and return what became of each."""
+    """Read objects with one chunk each into memory, and return the outcome for each."""
     failed = threading.Event()
 
     def read(k: int) -> int:
-        # A server that fails takes its time to do so: it is asked once more, and not for every chunk.
+        # A failing server is slow to respond, so it is tried once more, and not for every chunk.
         if failed.is_set():
             return ODD
         most = stored_most(memory.sizes[k])
@@ -62,12 +62,12 @@ def read_remote_chunks(
 def read_remote_shard(
     array: ZarrArray, shards: Shards, held: Sequence[int], inside: npt.NDArray[np.int64], memory: Memory, at_once: int
 ) -> list[int]:
-    """Read chunks of one shard by their numbers in it, and return what became of each."""
+    """Read chunks of one shard by their indices in it, and return the outcome for each."""
     known: dict[tuple[int, ...], RemoteObject] = array.__dict__.setdefault("_remote_shards", {})
     kept = known.get(tuple(held))
     if kept is not None:
         done = _read_of(kept, array, shards, held, inside, memory, at_once)
-        # Nothing but an answer tells that the shard is still what it was.
+        # Only a response shows that the shard is unchanged.
         if done is not None and READ in done and ODD not in done:
             return done
     path = f"{array.folder}/{array.key(held)}"
@@ -95,7 +95,7 @@ def _read_of(
     memory: Memory,
     at_once: int,
 ) -> list[int] | None:
-    """Read chunks of a shard; `None` where that fails."""
+    """Read chunks of a shard; return `None` if that fails."""
     try:
         table = shards.table(Opened(shard.pread, shard.size, shard.identity), array.objects, held)
         runs = shard_runs(table, inside, shard.size, memory.sizes, _GAP)
@@ -107,13 +107,13 @@ def _read_of(
                 runs.done[k] = decode_part(shards.decoder, stored, start - begin, size, memory, k)
 
         _each(read, runs.ranges, at_once)
-    except (CfaggError, DamagedError):  # also where it was written meanwhile
+    except (CfaggError, DamagedError):  # also if it was written meanwhile
         return None
     return runs.done
 
 
 def _each[T, R](work: Callable[[T], R], tasks: Iterable[T], at_once: int) -> list[R]:
-    """Return what work makes of each task, several at a time."""
+    """Return the results of work on each task, several at a time."""
     waiting: Any = list(tasks)
     if at_once < 2 or len(waiting) < 2:
         return [work(t) for t in waiting]

@@ -1,4 +1,4 @@
-"""Settings of zarr-python, and questions to it: arrays of chunks of unequal lengths, codecs it does not know."""
+"""Settings and helpers for zarr-python: arrays of chunks of unequal lengths, codecs it does not know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["no_codec", "open_plainly", "put_sync", "unequal_chunks"]
 
 
 class _Setting:
-    """The setting as long as anybody needs it."""
+    """The setting, as long as any thread needs it."""
 
     def __init__(self) -> None:
         self.lock = forkable()
@@ -27,8 +27,8 @@ _setting = _Setting()
 def unequal_chunks() -> Iterator[None]:
     """Let zarr-python open arrays of chunks of unequal lengths.
 
-    The setting is one of the whole process. The first of several threads makes it and the last one takes it back: each
-    on its own would take it from another one at work, or bring back what that one had made.
+    The setting is global to the process. The first of several threads enables it and the last one restores it:
+    otherwise one could disable it while another is at work, or restore the other's value.
     """
     import zarr
 
@@ -46,7 +46,7 @@ def unequal_chunks() -> Iterator[None]:
 
 
 def open_plainly(store: Any, path: str, zarr_format: Any) -> Any:
-    """Return an array as zarr-python opens it, which raises whatever it likes."""
+    """Return an array opened by zarr-python, which may raise any exception."""
     import zarr
 
     with unequal_chunks():
@@ -54,9 +54,9 @@ def open_plainly(store: Any, path: str, zarr_format: Any) -> Any:
 
 
 def no_codec(error: Exception) -> str | None:
-    """Return what to say where zarr-python does not know a codec, `None` of all other errors.
+    """Return a message if zarr-python does not know a codec, or `None` for all other errors.
 
-    zarr-python and numcodecs have a class each for it, the one of numcodecs is not in all its versions.
+    zarr-python and numcodecs each have a class for it, that of numcodecs not in all versions.
     """
     if type(error).__name__ != "UnknownCodecError":
         return None
@@ -64,7 +64,7 @@ def no_codec(error: Exception) -> str | None:
 
 
 def put_sync(store: Any, key: str, data: bytes) -> None:
-    """Write an object into a store of zarr-python, and wait until it is there."""
+    """Write an object to a store of zarr-python, and wait until it is stored."""
     from zarr.core.buffer import default_buffer_prototype
     from zarr.core.sync import sync
 
@@ -72,7 +72,7 @@ def put_sync(store: Any, key: str, data: bytes) -> None:
 
 
 def clear_sync(store: Any) -> None:
-    """Remove all that a store of zarr-python holds."""
+    """Remove everything in a store of zarr-python."""
     from zarr.core.sync import sync
 
     sync(store.clear())

@@ -1,9 +1,9 @@
-"""Where the chunks of a shard are: the index that Zarr v3's codec ``sharding_indexed`` puts at either end of it.
+"""The location of the chunks of a shard: the index of Zarr v3's codec ``sharding_indexed`` at either end of it.
 
 Source: Zarr v3, "Sharding codec" 1.0.  Index codecs other than little-endian bytes, with or without crc32c, are left to
 zarr-python.
 
-*shard*: an object of a Zarr store that holds several chunks and an index of them.
+*shard*: an object of a Zarr store that contains several chunks and an index of them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["Opened", "Shards", "find_shards", "identity_of"]
 
 #: Offset and size of a chunk that is not stored.
 _ABSENT = 2**64 - 1
-#: Indexes of so many shards are kept.
+#: Number of shards whose indexes are cached.
 _KEPT = 64
-#: Bytes of indexes above which those kept are forgotten.
+#: Bytes of cached indexes above which the cache is cleared.
 _KEPT_BYTES = 2**24
-#: Nanoseconds after which a shard that is written again gets another time, on any file system.
+#: Nanoseconds after which rewriting a shard changes its time on any file system.
 SETTLED = 2 * 10**9
 
 Index = npt.NDArray[np.uint64]
 
 
 class Opened(NamedTuple):
-    """A stored object: what reads so many bytes at an offset, its size, and what tells its state from others."""
+    """A stored object: a function that reads bytes at an offset, its size, and a tag of its state."""
 
     pread: Callable[[int, int], bytes]
     size: int
@@ -46,7 +46,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """How the shards of an array are laid out."""
+    """The layout of the shards of an array."""
 
     decoder: Decoder  # of the chunks within a shard
     inner: tuple[int, ...]  # lengths of these chunks
@@ -55,7 +55,7 @@ class Shards:
     _known: dict[tuple[int, ...], Index] = field(default_factory=dict, repr=False)
 
     def locate(self, shard: Opened, objects: Grid, held: Sequence[int], index: Sequence[int]) -> tuple[int, int] | None:
-        """Return offset and size of a chunk in a shard, `None` where it is not stored."""
+        """Return offset and size of a chunk in a shard, or `None` if it is not stored."""
         position = []
         for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
             position.append(i - int(h * axis.chunk if isinstance(axis, Regular) else axis[h]) // inner)
@@ -72,7 +72,7 @@ class Shards:
         return offset, nbytes
 
     def counts(self, objects: Grid, held: Sequence[int]) -> list[int]:
-        """Return how many chunks a shard has along each dimension."""
+        """Return the number of chunks of a shard along each dimension."""
         found = []
         for axis, inner, h in zip(objects.axes, self.inner, held, strict=True):
             found.append(int(axis.chunk if isinstance(axis, Regular) else axis[h + 1] - axis[h]) // inner)
@@ -81,7 +81,7 @@ class Shards:
     def table(self, shard: Opened, objects: Grid, held: Sequence[int]) -> Index:
         """Return offset and size of every chunk of a shard in C order.
 
-        Those of the last shards are kept by their identity, those of a shard without one are not.
+        Those of recent shards are cached by identity, if they have one.
         """
         key = None if shard.identity is None else (*shard.identity, *held)
         entries = None if key is None else self._known.get(key)
@@ -89,7 +89,7 @@ class Shards:
             entries = self._read(shard.pread, shard.size, math.prod(self.counts(objects, held)))
             if key is None:
                 return entries
-            # Copied first, for other threads add to them meanwhile.
+            # Copied first, since other threads may add to them meanwhile.
             if len(self._known) >= _KEPT or sum(e.nbytes for e in list(self._known.values())) > _KEPT_BYTES:
                 self._known.clear()
             self._known[key] = entries
@@ -110,9 +110,9 @@ class Shards:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...] | None:
-    """Return what tells the state of a shard from later ones; `None` where it was written just now.
+    """Return a tag that distinguishes the state of a shard from later ones, or `None` if it was just written.
 
-    File systems count time in steps, some of a second or two: what is written twice within one looks the same.
+    File systems have a time resolution of up to two seconds: two writes within it look the same.
     """
     if time.time_ns() - status.st_ctime_ns < SETTLED:
         return None
@@ -120,7 +120,7 @@ def identity_of(status: os.stat_result) -> tuple[int, ...] | None:
 
 
 def find_shards(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Shards | None:
-    """Return how shards are laid out, `None` where they take a codec that is not done here."""
+    """Return the layout of shards, or `None` if they have a codec that is not supported here."""
     name, configuration = named(document["codecs"][0])
     codecs, index, inner = (configuration.get(key) for key in ("codecs", "index_codecs", "chunk_shape"))
     if not (isinstance(codecs, list) and isinstance(index, list) and isinstance(inner, list)):

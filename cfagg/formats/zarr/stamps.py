@@ -1,4 +1,4 @@
-"""Stamps of stored objects, which show without reading them that they may have been written since."""
+"""Stamps of stored objects, which show without reading them whether they may have been written since."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ __all__ = ["ABSENT", "WIDTH", "aged_stamps", "compare", "stamps", "unsure"]
 
 Stamps = npt.NDArray[np.int64]
 
-#: Numbers of a stamp: bytes, modification time and change time in nanoseconds since 1970, and inode.
+#: Numbers in a stamp: bytes, modification time and change time in nanoseconds since 1970, and inode.
 WIDTH = 4
 
 #: The stamp of an object that is not stored.
 ABSENT = (-1, 0, 0, 0)
 
-#: Inodes of some file systems take the 64th bit.
+#: Inodes of some file systems use the 64th bit.
 _MOST = 2**63 - 1
 
-#: Where one of so many objects is asked for, names of the others are not made.
+#: If less than one in this many objects is requested, names of the others are not created.
 _FEW = 64
 
-#: Names of so many objects are kept between calls, some tens of bytes each.
+#: Most names of objects that are kept between calls, some tens of bytes each.
 _KEPT = 2**18
 
 
 def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stamps:
     """Return size, modification and change time in nanoseconds, and inode of stored objects: int64, shape (objects, 4).
 
-    Of an object on another machine its ETag takes the place of the inode.
-    The time of modification can be set to any value, and archives do; that of the last change cannot, and a file that
-    is put in another's place has another inode. `which` are numbers in C order of ``array.objects``; `ABSENT` is not
-    stored.
+    For a remote object its ETag replaces the inode. The modification time can be set to any value, as archives do; the
+    change time cannot, and a file that replaces another has another inode. `which` are indices in C order of
+    ``array.objects``; `ABSENT` means not stored.
     """
     if isinstance(array.store, Url):
         return _of_states(_states(array, which))
@@ -58,7 +57,7 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
 
 
 def unsure(array: ZarrArray, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which objects may be read in another state than their stamps are of: all but those that are at hand."""
+    """Return which objects may be read in another state than that of their stamps: all except those in memory."""
     store: Any = array.store
     recent = store.recent if isinstance(store, Url) else None
     if recent is None:
@@ -68,7 +67,7 @@ def unsure(array: ZarrArray, which: npt.NDArray[np.int64]) -> npt.NDArray[np.boo
 
 
 def aged_stamps(array: ZarrArray) -> tuple[Stamps, float]:
-    """Return the stamps of an array on another machine, and for how many seconds, by its clock, none was written."""
+    """Return the stamps of a remote array, and the seconds, by the server's clock, since the last write."""
     found = _states(array, None)
     return _of_states(found), min(((s.now - s.modified) / 1e9 for s in found if s is not None), default=math.inf)
 
@@ -90,7 +89,7 @@ def _of_states(states: Iterable[Any]) -> Stamps:
 def _found(names: Iterable[str], folder: int) -> Stamps:
     """Return the stamp of each file below an open directory.
 
-    One call of the system for each is nearly all of the cost, so the loop does nothing else.
+    One system call for each is nearly all of the cost, so the loop does nothing else.
     """
     stat = os.stat
     flat: list[tuple[int, ...]] = []
@@ -106,7 +105,7 @@ def _found(names: Iterable[str], folder: int) -> Stamps:
 
 
 def _names(array: ZarrArray, which: npt.NDArray[np.int64] | None) -> list[str]:
-    """Return the keys of objects; all of them are kept with the array, as every query asks for them."""
+    """Return the keys of objects; all of them are kept with the array, since every query needs them."""
     known: list[str] | None = array.__dict__.get("_object_names")
     few = which is not None and len(which) * _FEW < array.objects.size and known is None
     if which is not None and array.objects.ndim and (few or array.objects.size > _KEPT):
@@ -131,7 +130,7 @@ def _all_names(array: ZarrArray) -> list[str]:
 
 
 def compare(old: Stamps, new: Stamps) -> list[int]:
-    """Return the positions of objects whose stamps differ; both arrays are of the same objects.
+    """Return the positions of objects whose stamps differ; both arrays describe the same objects.
 
     >>> compare(np.array([[8, 1, 1, 5], [-1, 0, 0, 0]]), np.array([[8, 1, 1, 5], [8, 2, 2, 6]]))
     [1]

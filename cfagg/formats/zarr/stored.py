@@ -1,4 +1,4 @@
-"""Which objects of an array are stored, from a listing, where these are few."""
+"""The stored objects of an array, from a listing, if these are few."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from cfagg.storage.urls import Url
 
 __all__ = ["stored_boxes", "stored_few"]
 
-#: Documents of an array, which stand beside its objects.
+#: Documents of an array, which are next to its objects.
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zattrs"})
 
-#: Digits of an index that may be that of a chunk.
+#: Most digits of the index of a chunk.
 _DIGITS = 18
 
 
 def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
-    """Return the indices of all stored objects of an array, one a row.
+    """Return the indices of all stored objects of an array, one per row.
 
-    `None` where they have to be looked at one by one: where there are more than `most`, directories of this machine
-    included, where nothing can be listed, or where something is listed that is no object of the array as it is plain
-    to see: a link, another name.  So a listing counts only where it is sure to be of what would be read.
+    `None` if they have to be checked one by one: if there are more than `most`, including local directories, if nothing
+    can be listed, or if anything other than an object of the array is listed, such as a link or another name.  So a
+    listing is used only if it certainly matches the objects that would be read.
 
     >>> import tempfile, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
@@ -56,13 +56,13 @@ def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
                 return None
             found.append(index)
     except (CfaggError, OSError, ValueError):
-        return None  # whoever reads says what is wrong
-    # A listing that lacks what the array was opened by is one of something else.
+        return None  # reading reports what is wrong
+    # A listing without the array's own document is one of something else.
     return np.array(found, np.int64).reshape(-1, array.ndim) if is_its_own else None
 
 
 def stored_boxes(array: ZarrArray, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """Return where each stored object of an array begins and ends; `None` as `stored_few`, of one of `sparse`."""
+    """Return start and end of each stored object, or `None` as in `stored_few` for more than one in `sparse`."""
     objects = array.objects
     rows = stored_few(array, objects.size // sparse)
     if rows is None:
@@ -77,7 +77,7 @@ def stored_boxes(array: ZarrArray, sparse: int) -> tuple[npt.NDArray[np.int64], 
 
 
 def _index(array: ZarrArray, name: str) -> tuple[int, ...] | None:
-    """Return the index of an object, `None` where a name is no key of one, letter by letter."""
+    """Return the index of an object, or `None` if a name is not exactly the key of one."""
     begin = f"{array.prefix}{array.separator}" if array.prefix else ""
     parts = name.removeprefix(begin).split(array.separator)
     if len(parts) != array.ndim or not all(p.isascii() and p.isdigit() and len(p) <= _DIGITS for p in parts):
@@ -89,14 +89,14 @@ def _index(array: ZarrArray, name: str) -> tuple[int, ...] | None:
 def _names(array: ZarrArray) -> Iterator[str]:
     """Yield the keys below an array."""
     if array.opens is not None:
-        # Of stores that are no directories those are listed that can be, as repositories of Icechunk.
+        # Stores that are not directories are listed if possible, such as Icechunk repositories.
         keys = getattr(getattr(array.opens, "__self__", None), "keys", None)
         return iter(()) if keys is None else keys(array.path)
     return _remote_names(array) if isinstance(array.store, Url) else _local_names(array)
 
 
 def _remote_names(array: ZarrArray) -> Iterator[str]:
-    """Yield the keys below an array; none where the server does not list."""
+    """Yield the keys below an array; none if the server does not list them."""
     store: Url = array.store  # type: ignore[assignment]
     source, folder = remote_source(store), key_of(store, array.folder)
     if source.lists:
@@ -106,7 +106,7 @@ def _remote_names(array: ZarrArray) -> Iterator[str]:
 
 def _local_names(array: ZarrArray) -> Iterator[str]:
     """Yield the names of files below an array's directory, and an empty one for each directory."""
-    # Directories lead to files by as many steps as keys have.
+    # The depth of directories is given by the form of keys.
     depth = (array.ndim - 1 if array.separator == "/" else 0) + (bool(array.prefix) and array.separator == "/")
     waiting = [("", 0)]
     while waiting:

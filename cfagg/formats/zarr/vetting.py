@@ -1,4 +1,4 @@
-"""The documents of a store as zarr-python may see them."""
+"""The documents of a store in a form that is safe for zarr-python."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from cfagg.formats.zarr.grids import for_listing
 
 __all__ = ["COARSE", "vetted"]
 
-#: Attribute of an array whose chunks are others than it is told.
+#: Attribute of an array whose actual chunks differ from its document.
 COARSE = "_cfagg_coarse_chunks"
 
-#: Codecs that run what they read.
+#: Codecs that execute data.
 _CODE = frozenset({"pickle", "numcodecs.pickle"})
 
-#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
+#: The netCDF library's type of characters, which have no byte order, and the form that zarr-python accepts.
 _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 
 def vetted(name: str, raw: bytes, where: str, *, coarse: bool = False) -> bytes:
-    """Return the document of a name as zarr-python may be given it.
+    """Return the document of a name in a form that is safe for zarr-python.
 
-    With `coarse`, an array of more unequal chunks than it lists gets a grid of fewer chunks, which it must not be read
-    by, and the attribute `COARSE`.
+    With `coarse`, an array with too many unequal chunks gets a grid of fewer chunks, which must not be used to read it,
+    and the attribute `COARSE`.
     """
     if name == ".zattrs":
         return raw
@@ -38,9 +38,9 @@ def vetted(name: str, raw: bytes, where: str, *, coarse: bool = False) -> bytes:
 
 
 def _vet(found: Any, where: str, *, coarse: bool) -> bool:
-    """Make lists of equal chunks short, and return whether there were any.
+    """Shorten lists of equal chunks, and return whether there were any.
 
-    Raises where metadata name a codec that runs code which the store holds, or chunks that nobody can list.
+    Raises an error if metadata name a codec that executes code from the store, or too many chunks to list.
     """
     waiting, changed = [found], False
     while waiting:
@@ -69,6 +69,6 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
 
 
 def _within(codecs: Any) -> Any:
-    """Return the lengths of chunks in shards as metadata have them, `None` where there are no shards."""
+    """Return the lengths of chunks in shards from metadata, or `None` if there are no shards."""
     found = [named(c) for c in codecs] if isinstance(codecs, list) else []
     return next((given.get("chunk_shape") for name, given in found if name == "sharding_indexed"), None)

@@ -1,4 +1,4 @@
-"""Compressions of new arrays: their metadata, and packing one chunk accordingly."""
+"""Compression of new arrays: its metadata, and the compression of single chunks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cfagg.formats.fastzlib import crc32
 
 __all__ = ["Codec", "content_checksum"]
 
-#: Level where none is asked for: zstd's fastest regular level packs packed integers and floats of this field within
-#: a few per cent of its higher ones, in less than half of the time.
+#: Default level: zstd's fastest regular level compresses the packed integers and floats of this field to within a few
+#: per cent of its higher ones, in less than half the time.
 _LEVELS = {"zstd": 1, "blosc": 5, "gzip": 5, "none": 0}
 
-#: How Blosc and Zarr version 2 call what is sorted.
+#: Numbers of the kinds of sorting in Blosc and Zarr version 2.
 _SHUFFLES = {"shuffle": 1, "bitshuffle": 2}
 
 
@@ -29,8 +29,8 @@ class Codec:
 
     name: str  # "zstd", "blosc", "gzip" or "none"
     level: int | None = None
-    inner: Literal["zstd", "lz4"] = "zstd"  # how Blosc packs: "zstd" or "lz4"
-    # what Blosc sorts before it packs: "shuffle" for bytes, "bitshuffle"
+    inner: Literal["zstd", "lz4"] = "zstd"  # Blosc's compressor: "zstd" or "lz4"
+    # Blosc's sorting before compression: "shuffle" for bytes, "bitshuffle" for bits
     shuffle: Literal["shuffle", "bitshuffle"] = "shuffle"
 
     @property
@@ -73,7 +73,7 @@ class Codec:
         return [{"name": self.name, "configuration": configuration}]
 
     def lender(self) -> Callable[[npt.NDArray[Any]], Any]:
-        """Return an `encoder` whose results may lie in memory that the next call of the same thread uses again."""
+        """Return an `encoder` whose results may be in memory that the next call in the same thread reuses."""
         encode, level = self.encoder(), self.used_level
         if self.name != "zstd":
             return encode
@@ -92,7 +92,7 @@ class Codec:
             level = self.used_level
 
             def gzip(chunk: npt.NDArray[Any]) -> bytes:
-                # Unlike the gzip module, this writes no time stamp: equal chunks are equal files.
+                # Unlike the gzip module, this writes no time stamp, so equal chunks are equal files.
                 packer = zlib.compressobj(level, zlib.DEFLATED, 31)
                 return packer.compress(memoryview(chunk.reshape(-1).view(np.uint8))) + packer.flush()
 
@@ -101,7 +101,7 @@ class Codec:
         return encode
 
     def _numcodec(self) -> Any:
-        """Return the codec of numcodecs, which zarr-python uses itself."""
+        """Return the codec of numcodecs, which zarr-python also uses."""
         import numcodecs
 
         if self.name == "zstd":
@@ -113,7 +113,7 @@ class Codec:
 
 
 def content_checksum(block: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of the values of a chunk, whatever their place in memory.
+    """Return the CRC-32 of the values of a chunk, for any memory layout.
 
     Strings count with their lengths, so that ``["ab", "c"]`` and ``["a", "bc"]`` differ.
     """

@@ -1,7 +1,7 @@
 """Zarr stores in Zip files: members of bounded size, and chunks that cfagg decodes.
 
-Each member that is read goes into a file without a name, once; from there its chunks are found and decoded as those
-of a directory are, within the bounds of `cfagg.formats.codecs`.
+Each member that is read is copied once to an anonymous file, from which its chunks are located and decoded like those
+of a directory, within the bounds of `cfagg.formats.codecs`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["CheckedZip"]
 
 _BLOCK = 1 << 20
 
-#: What Zip files raise that are damaged, encrypted, or packed in a way that is not known.
+#: Errors from Zip files that are damaged, encrypted, or compressed by an unknown method.
 _ERRORS = (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError, zlib.error)
 
 
 class CheckedZip(ZipStore):
-    """A Zip file that holds a store, whose metadata may not name a codec that runs code."""
+    """A Zip file with a store, whose metadata may not name a codec that executes code."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, mode="r")
@@ -43,7 +43,7 @@ class CheckedZip(ZipStore):
         return str(self.path), os.stat(str(self.path)).st_mtime  # noqa: PTH116
 
     def member(self, key: str) -> tuple[int, os.stat_result] | None:
-        """Return an open file with what is stored under a key, and its status; `None` where there is nothing."""
+        """Return an open file with the value of a key, and its status, or `None` if there is none."""
         where = f"{self.path}: {key}"
         with self._lock:
             if not self._is_open:
@@ -69,7 +69,7 @@ class CheckedZip(ZipStore):
         return fd, os.fstat(fd)
 
     def data(self, key: str) -> bytes | None:
-        """Return what is stored under a key, metadata not yet as zarr-python may be given them."""
+        """Return the value of a key; metadata are not yet vetted for zarr-python."""
         opened = self.member(key)
         if opened is None:
             return None
@@ -81,7 +81,7 @@ class CheckedZip(ZipStore):
         return found
 
     def decoded(self, path: str) -> ZarrArray | None:
-        """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+        """Return an array whose chunks are decoded here, or `None`; damaged metadata raise an error."""
         try:
             found = array_of(str(self.path), path, self.data, _Members(self))
         except (UnsupportedError, ConventionError):
@@ -89,7 +89,7 @@ class CheckedZip(ZipStore):
         return None if found.decoder is None else found
 
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
-        """Return the bytes under a key, or a part of them, `None` where there are none."""
+        """Return the bytes of a key, or a part of them, or `None` if there are none."""
         found = self.data(key)
         name = key.rpartition("/")[2]
         if found is not None and name in METADATA:
@@ -103,7 +103,7 @@ class CheckedZip(ZipStore):
 
 
 class _Members:
-    """Opens members by their path behind that of the Zip file; the last one is kept for its next chunk."""
+    """Opens members by their path after that of the Zip file; the last one is kept for its next chunk."""
 
     def __init__(self, store: CheckedZip) -> None:
         self._store = store
