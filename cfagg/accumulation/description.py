@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Neighbour:
     stamps: Int64
     failure: str = ""
 
-    @property
+    @cached_property
     def record(self) -> Related:
         """What a group records about it, besides the stamps."""
         if self.array is None:
