@@ -52,7 +52,7 @@ _BY_PROBLEM = (
     ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or give its coordinate one"),
     ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or give it one"),
     ("has no units", "relaxed_units=True, or give it units"),
-    ("is not there", "add it, or take its name out of the attribute coordinates"),
+    ("does not exist", "add it, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
     ("type is defined by its file", "write it as numbers or text"),
     ("ragged array", "give its features names by a variable with cf_role, and counts or indices that are integers"),

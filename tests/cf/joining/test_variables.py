@@ -318,6 +318,7 @@ def test_dimensions_without_an_identity_join_nothing() -> None:
 def test_a_coordinate_that_is_not_there_joins_nothing() -> None:
     found = reason(tas([0.0], coordinates="gone"), tas([1.0]))
     assert "its coordinate 'gone' does not exist" in (found.a, found.b)
+    assert found.remedy == "add it, or take its name out of the attribute coordinates"
 
 
 def test_attributes_have_to_be_equal_or_there_where_that_is_asked_for() -> None:
