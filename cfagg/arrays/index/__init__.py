@@ -1,7 +1,7 @@
-"""The byte-offset index: where the chunks of thousands of fragments are, so that a read costs one open and one pread.
+"""The byte-offset index: locations of the chunks of thousands of fragments, so a read costs one open and one pread.
 
-See docs/byte_offset_index.md.  What an index says is never more than a hint: it may be damaged, or of another state of
-the files, and nothing becomes readable by it.
+See docs/byte_offset_index.md.  An index is never more than a hint: it may be damaged, or describe another state of the
+files, and it makes nothing readable that was not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIX", "FileState", "Index", "build_index", "open_index", "write_index"]
 
-#: What the name of an index has behind that of its aggregation file.
+#: Suffix added to the name of an aggregation file for that of its index.
 SUFFIX = ".cfagg-index"
 
 _HOMES = {"FileState": "rows", "Index": "table", "build_index": "building"}

@@ -1,4 +1,4 @@
-"""Under which addresses an index has the fragments of an aggregation."""
+"""The addresses of the fragments of an aggregation in an index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["addresses_of"]
 def addresses_of(
     aggregation: Aggregation, word_size: int | None = None
 ) -> tuple[list[tuple[int, str]], npt.NDArray[np.int64]]:
-    """Return file code and address of each fragment, and for each partition the number of its, -1 for none."""
+    """Return file code and address of each fragment, and for each partition the index of its fragment, or -1."""
     partitions = aggregation.partitions
     number = np.full(len(partitions), -1)
     wanted: list[tuple[int, str]] = []

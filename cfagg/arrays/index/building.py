@@ -1,4 +1,4 @@
-"""Building an index: each file is opened, what describes its variables is parsed, and their chunk tables are listed."""
+"""Building an index: each file is opened, its variables' metadata are parsed, and their chunk tables are listed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from cfagg.storage.urls import Url
 
 __all__ = ["build_index", "index_files", "is_text", "row_of"]
 
-#: The most chunks of one variable that an index has.
+#: Most chunks of one variable in an index.
 _CHUNKS = 2**22
 
-#: Files after which it is looked how long the rest will take, seconds of work that are worth the start of other
-#: processes, files that one is given at once, and requests that wait for servers at the same time.
+#: Files after which the remaining time is estimated, seconds of work that are worth starting other processes, files
+#: passed to a process at once, and concurrent requests to servers.
 _FIRST, _WORTH, _TOGETHER, _WAITING = 256, 1.5, 64, 16
 
 #: A file, and the name or path of a variable in it.
@@ -53,8 +53,8 @@ def build_index(
 ) -> Index:
     """Return the index of fragments, files and addresses, in the order of their files; paths are absolute or URLs.
 
-    Files that are as they were when `previous` was made are not parsed again.  What an index cannot say has no row in
-    it, and neither have files that cannot be opened: reading finds out why.
+    Files unchanged since `previous` was built are not parsed again.  Variables that an index cannot represent have no
+    row in it, nor have files that cannot be opened: reading reports why.
     """
     wanted: dict[str, dict[str, None]] = {}
     for path, address in fragments:
@@ -73,10 +73,10 @@ def index_files(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Index, list[Place]]:
-    """Return the index of files and the addresses in each, and what of these it does not have.
+    """Return the index of files and the addresses in each, and those that are not in it.
 
-    `None` stands for all variables of a file.  They are listed while it is looked into; where that is not possible, by
-    `listing`.  All else is as for `build_index`.
+    `None` means all variables of a file.  They are listed while it is parsed, or by `listing` if that is not possible.
+    Everything else is as for `build_index`.
     """
     names = dict(wanted)
     for path, addresses in wanted.items():
@@ -111,32 +111,32 @@ def index_files(
             for n in sorted(unlisted):
                 names[paths[n]] = listed = tuple(listing(paths[n]))
                 todo += [n] * bool(listed)
-            done += len(unlisted) - len(todo)  # what is left has no variables
+            done += len(unlisted) - len(todo)  # the others have no variables
             if unlisted and not todo and progress is not None:
                 progress(done, len(paths))
     return rows.index(base), [(paths[n], address) for n in sorted(lacking) for address in lacking[n]]
 
 
 class _IndexedFile(NamedTuple):
-    """What was found of a file by its number: its row, and what of it that lacks; `None` if that was not listed."""
+    """Result for a file by its index: its row, and addresses missing from it, `None` if they were not listed."""
 
     number: int
     row: FileRow | None
     missing: tuple[str, ...] | None
 
 
-#: Files by their numbers.
+#: Files by index.
 type _Task = list[tuple[int, str, tuple[str, ...] | None]]
 
 
 def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[list[_IndexedFile]]:
-    """Yield what is found of files, some at a time, in any order."""
+    """Yield the results for files, some at a time, in any order."""
     if cluster is not None:
         yield from _on_cluster(todo, cluster)
         return
     remote = [one for one in todo if isinstance(one[1], Url)]
     if remote:
-        # Threads: they wait for answers most of the time.
+        # Threads, since they mostly wait for responses.
         yield from run_threads(lambda one: _make([one]), iter(remote), min(_WAITING, len(remote)), "index")
         todo = [one for one in todo if not isinstance(one[1], Url)]
     most, started = worker_count(workers), time.monotonic()
@@ -144,14 +144,14 @@ def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[list[_Inde
         if most > 1 and k and not k % _FIRST and (time.monotonic() - started) / k * (len(todo) - k) > _WORTH:
             batches = itertools.batched(todo[k:], _TOGETHER)
             for result in run_processes(_make, map(list, batches), most):
-                # A file at which a process crashes has no row.
+                # A file that crashes a process has no row.
                 yield [_IndexedFile(n, None, a) for n, _, a in result.task] if isinstance(result, Died) else result
             return
         yield _make([one])
 
 
 def _on_cluster(todo: _Task, cluster: Any) -> Iterator[list[_IndexedFile]]:
-    """Yield what the workers of a Dask cluster find of files."""
+    """Yield the results for files from the workers of a Dask cluster."""
     from distributed import as_completed
 
     futures = cluster.map(_make, list(map(list, itertools.batched(todo, _TOGETHER))), pure=False)
@@ -160,12 +160,12 @@ def _on_cluster(todo: _Task, cluster: Any) -> Iterator[list[_IndexedFile]]:
 
 
 def _make(task: _Task) -> list[_IndexedFile]:
-    """Return what is found of files, perhaps in another process."""
+    """Return the results for files, perhaps in another process."""
     return [_IndexedFile(n, *_looked_into(path, addresses)) for n, path, addresses in task]
 
 
 def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileRow | None:
-    """Return what an index knows of a file that is as it was, and of all these variables."""
+    """Return the row of an unchanged file from an index, if it has all these variables."""
     i = None if previous is None else previous.files.get(path)
     if i is None or previous is None:
         return None
@@ -179,7 +179,7 @@ def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileR
 
 
 def is_text(path: str) -> bool:
-    """Return whether the name of a file is one that Parquet can hold: not one of bytes that are no UTF-8."""
+    """Return whether the name of a file can be stored in Parquet, which needs UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -188,12 +188,12 @@ def is_text(path: str) -> bool:
 
 
 def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
-    """Return what an index says of a file and some of its variables, `None` where it cannot be opened."""
+    """Return the row of a file with some of its variables, or `None` if it cannot be opened."""
     return _looked_into(path, addresses)[0]
 
 
 def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | None, tuple[str, ...] | None]:
-    """Return what an index says of a file and some or all of its variables, and which of them that lacks."""
+    """Return the row of a file with some or all of its variables, and those missing from it."""
     context = Context(path)
     none = None, None if addresses is None else tuple(addresses)
     if not is_text(path):
@@ -203,9 +203,9 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
     except CfaggError:
         return none
     if handle.data is None and handle.real != path and handle.real != os.path.realpath(path):
-        return none  # something else took its place meanwhile
+        return none  # it was replaced meanwhile
     noted = NotedBytes(handle)
-    # One for all variables: what is remembered of it, such as a header, is noted once.
+    # One for all variables, so that shared parts, such as a header, are noted once.
     lent = Borrowed(handle.key.path, noted)
     variables, is_proven = [], True
     together = _located(lent, handle, addresses, context) if addresses is None or len(addresses) > 1 else {}
@@ -222,11 +222,11 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
             variables.append(row)
     state = state_of(handle)
     ranges = noted.ranges() if is_proven and variables else None
-    # Mostly of the bytes that were parsed.  It is looked only then whether the file is still the same: else this might
-    # be the digest of another state.
+    # Mostly of the bytes that were parsed.  Whether the file is unchanged is only checked afterwards: otherwise this
+    # might be the digest of another state.
     digest = None if ranges is None else digest_of(lent, ranges, context)
     if not is_still(handle) if handle.data is None else not state.etag:
-        # Nothing would show later that it is this state.
+        # Nothing could later identify this state.
         return FileRow(path, state, None, (), ()), tuple(addresses)
     there = {v.address for v in variables}
     return FileRow(path, state, digest, ranges or (), tuple(variables)), tuple(a for a in addresses if a not in there)
@@ -235,9 +235,9 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
 def _located(
     lent: Handle, handle: Handle, addresses: Sequence[str] | None, context: Context
 ) -> Mapping[str, StoredVariable]:
-    """Return those variables that a format finds together; they share most of what describes them.
+    """Return the variables that a format finds together, since they share most of their metadata.
 
-    With `None` these are all, or none where it cannot list them or where some describe an aggregation.
+    With `None` these are all, or none if it cannot list them or if some describe an aggregation.
     """
     try:
         start = lent.some(find.HEAD, 0, context)
@@ -254,7 +254,7 @@ def _located(
 
 
 def _by_parser(lent: Handle, address: str, context: Context, found: StoredVariable | None) -> VariableRow | None:
-    """Return a variable that is found without a library; all bytes that it follows from are noted."""
+    """Return a variable that is found without a library; all bytes on which it depends are noted."""
     if address.startswith(FIELD):
         return _field(lent, address, context)
 
@@ -274,7 +274,7 @@ def _by_parser(lent: Handle, address: str, context: Context, found: StoredVariab
 
 
 def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
-    """Return a field of a PP file by its address, whose bytes alone tell its values."""
+    """Return a field of a PP file by its address, if its bytes alone determine its values."""
     from cfagg.arrays.fields import stored_field
 
     try:
@@ -299,7 +299,7 @@ def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
 def _by_library(
     handle: Handle, address: str, context: Context, found: StoredVariable | None = None
 ) -> VariableRow | None:
-    """Return a variable whose chunks the HDF5 library finds, or all of it, in a file of this machine."""
+    """Return a variable in a local file whose chunks, or all of its metadata, the HDF5 library finds."""
     if address.startswith(FIELD):
         return None
 
@@ -319,7 +319,7 @@ def _row(
     find_one: Callable[[str], StoredVariable | None],
     context: Context,
 ) -> VariableRow | None:
-    """Return a variable as an index says it; `None` where it cannot."""
+    """Return the row of a variable, or `None` if an index cannot represent it."""
     storage, shape = found.storage, found.header.shape
     if found.references is None or len(found.references):
         return None
@@ -340,7 +340,7 @@ def _row(
 def _identities(
     found: StoredVariable, address: str, find_one: Callable[[str], StoredVariable | None]
 ) -> Mapping[str, Identity] | None:
-    """Return what the coordinates of each dimension are, where two dimensions could be interchanged unnoticed."""
+    """Return the identity of each dimension's coordinates, if two dimensions could be interchanged unnoticed."""
     if not is_square(found.header.shape):
         return None
     where = address.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""The columns of an index file as an index: nothing that they say is believed before it was looked at."""
+"""The columns of an index file as an index, whose contents are checked before use."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["DamagedIndexError", "index_of"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: The most dimensions of a variable: as many as the netCDF library takes.
+#: Most dimensions of a variable, as in the netCDF library.
 _DIMENSIONS = 1024
 
-#: Largest number of a place in a file.
+#: Largest position in a file.
 _PLACE = 2**62
 
 
 class DamagedIndexError(SourceError):
-    """An index that is not one, is damaged, or is of another version."""
+    """A file that is not an index, is damaged, or has another version."""
 
 
 class _Columns:
-    """The columns of the table as NumPy has them."""
+    """The columns of the table as NumPy arrays."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -56,11 +56,11 @@ class _Columns:
     def objects(self, name: str, rows: Int64) -> list[Any]:
         """Return bytes or texts of some rows, `None` for null."""
         codes, texts = self.codes(name)
-        texts.append(None)  # what -1 finds
+        texts.append(None)  # the entry for -1
         return [texts[k] for k in codes[rows].tolist()]
 
     def lists(self, name: str, rows: Int64) -> Ragged:
-        """Return lists of integers of some rows, ascending; null is an empty one."""
+        """Return lists of integers of some ascending rows; null is an empty list."""
         import pyarrow.compute as pc
 
         column = self._column(name)
@@ -82,7 +82,7 @@ def _indices(rows: Int64) -> Any:
 
 
 def index_of(table: Any, home: str, about: Mapping[bytes, bytes]) -> Index:
-    """Return the index in a table of Arrow in one piece, whose texts are dictionaries; `about`: its metadata."""
+    """Return the index in a contiguous Arrow table, whose texts are dictionaries; `about`: its metadata."""
     columns = _Columns(table)
     codes, texts = columns.codes("path")
     begins = np.flatnonzero(np.diff(codes, prepend=-2))
@@ -125,7 +125,7 @@ def index_of(table: Any, home: str, about: Mapping[bytes, bytes]) -> Index:
 
 
 def _problems(found: Index) -> Iterator[str]:
-    """Yield what cannot be in an index that was written here."""
+    """Yield contents that cannot be in an index written by cfagg."""
     n = found.offset.counts
     if (found.size < 0).any() or (found.size > _PLACE).any():
         yield "a size"

@@ -1,4 +1,4 @@
-"""What shows that a file is as it was indexed: its state, and a digest of the bytes that describe its variables."""
+"""Evidence that a file is unchanged since it was indexed: its state, and a digest of its variables' metadata."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cfagg.storage.files import Context, Handle
 
 __all__ = ["DIGEST", "NotedBytes", "digest_of", "is_still", "state_of"]
 
-#: Bytes of the digest of what describes a file's variables.
+#: Bytes of the digest of the metadata of a file's variables.
 DIGEST = 16
 
-#: Ranges of bytes so close to each other are one.
+#: Gap in bytes up to which ranges are merged.
 _GAP = 2**12
 
-#: First bytes of a file that are read at once, and bytes behind them that are held while it is looked into.
+#: First bytes of a file that are read at once, and most bytes after them that are kept while it is parsed.
 _LOOKED_AT, _HELD = 2**16, 2**20
 
 
@@ -29,14 +29,14 @@ def state_of(handle: Handle) -> FileState:
 
 
 def is_still(handle: Handle) -> bool:
-    """Return whether a local file is as it was when it was opened."""
+    """Return whether a local file is unchanged since it was opened."""
     found = os.fstat(handle.fd)
     key = handle.key
     return (found.st_size, found.st_mtime_ns, found.st_ctime_ns) == (key.size, key.modified, key.changed)
 
 
 def digest_of(handle: Handle, ranges: Sequence[int], context: Context) -> bytes | None:
-    """Return the digest of some ranges of bytes of a file, `None` where it does not have them."""
+    """Return the digest of some ranges of bytes of a file, or `None` if it does not have them."""
     import hashlib
 
     digest = hashlib.blake2b(digest_size=DIGEST)
@@ -49,14 +49,14 @@ def digest_of(handle: Handle, ranges: Sequence[int], context: Context) -> bytes 
 
 
 class NotedBytes:
-    """The bytes of an open file, noting which of them are asked for."""
+    """The bytes of an open file, recording which of them are read."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        #: What was asked for, and those bytes as long as they are few: most are asked for again, for the digest.
+        #: Ranges that were read, and their bytes while these are few, since most are read again for the digest.
         self._taken: dict[tuple[int, int], bytes] = {}
         self._room = _HELD
-        #: The first bytes, where most of what is asked for stands.
+        #: The first bytes, which include most of those that are read.
         self._first = handle.some(_LOOKED_AT, 0)
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class NotedBytes:
         return data
 
     def ranges(self) -> tuple[int, ...] | None:
-        """Return begin and end of each range, ascending; `None` where there are too many to be read again."""
+        """Return start and end of each range, ascending, or `None` if there are too many to be read again."""
         found: list[int] = []
         for a, b in sorted(self._taken):
             if found and a <= found[-1] + _GAP:

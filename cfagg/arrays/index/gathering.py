@@ -1,7 +1,7 @@
-"""A few elements of each of thousands of fragments, where an index says they are.
+"""Reading a few elements of each of thousands of fragments, located by an index.
 
-Partitions that are alike, of one header, layout and selection, form a *pattern*: what is read of each, decoded and put
-where is found out once, and a tight loop does it for all of them.  Whatever is unusual is left to the general way.
+Partitions with the same header, layout and selection form a *pattern*: the bytes to read, their decoding and the places
+of elements are determined once, and a tight loop handles them all.  Anything unusual is left to the general method.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ __all__ = ["gather_small"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Puts what is read of a chunk into an array.
+#: Puts the elements from the bytes of a chunk into an array.
 type _Put = Callable[[bytes, npt.NDArray[Any]], object]
 
-#: Fewer partitions are read as usual, and so are those of more kinds.
+#: Fewer partitions, or those of more patterns, are read by the general method.
 _FEWEST, _PATTERNS = 4, 256
 
-#: Bytes in memory of a chunk from which on threads decode at the same time; partitions and elements of one batch.
+#: Decoded bytes of a chunk from which threads decode in parallel; partitions and elements of one batch.
 _SHARED, _BATCH, _ELEMENTS = 2**15, 64, 2**18
 
-#: Partitions of one batch on other machines, and batches that wait for answers at the same time.
+#: Partitions of one remote batch, and concurrent batches.
 _FAR, _WAITING = 4, 16
 
-#: So many elements one behind the other are worth a call of their own.
+#: Number of contiguous elements that is worth a separate call.
 _ROW = 512
 
 
 def gather_small(
     reader: Conforming, lookup: IndexLookup, sites: Sites, made: Plan, out: npt.NDArray[Any]
 ) -> tuple[Work | None, Sequence[int]]:
-    """Return the work of filling what an index allows of `out`, and the cells of the plan that are left."""
+    """Return the work of filling `out` as far as an index allows, and the remaining cells of the plan."""
     count = len(made)
     everything = range(count)
     opened = lookup.opened
@@ -109,19 +109,19 @@ def gather_small(
     if not works:
         return None, everything
     if waits:
-        # Threads that wait for answers take no processor.
+        # Threads that wait for responses use no processor.
         return partial(run, iter(works), THREAD_BYTES, _WAITING), np.flatnonzero(~is_done).tolist()
-    # One after the other, unless what is decoded makes it worth while to wait for other threads.
+    # One after the other, unless there is enough to decode that threads are worth while.
     return partial(run, iter(works), heavy, reader.workers if heavy else 1, 1), np.flatnonzero(~is_done).tolist()
 
 
 def batch_of(pattern: Pattern) -> int:
-    """Return how many partitions are read together; elements that are scattered are held until then."""
+    """Return the number of partitions that are read together; scattered elements are kept until then."""
     return _BATCH if pattern.is_row and pattern.size >= _ROW else max(min(_BATCH, _ELEMENTS // pattern.size), 1)
 
 
 class _Batch:
-    """Reads a pattern of some partitions, and gives those that cannot be read so to `slow`."""
+    """Reads a pattern of some partitions, and passes those that cannot be read this way to `slow`."""
 
     def __init__(self, opened: OpenedIndex, sites: Sites, pattern: Pattern, index: Index) -> None:
         self.opened, self.sites, self.pattern, self.index = opened, sites, pattern, index
@@ -148,11 +148,11 @@ class _Batch:
             slow(members[failed].tolist())
 
     def _rows(self, partitions: Int64, starts: Int64, flat: npt.NDArray[Any]) -> list[int]:
-        """Fill a run of the output for each partition; return the numbers of those that could not be read so."""
+        """Fill a run of the output for each partition; return the indices of those that could not be read this way."""
         pattern, size = self.pattern, self.pattern.size
         places = [flat[a : a + size] for a in starts.tolist()]
         is_copied, recipe = pattern.is_copied, pattern.recipe
-        # What is decoded into the same memory again stays in the processor's cache.
+        # Memory that is reused for decoding stays in the processor's cache.
         rows = places if is_copied else [np.empty(size, pattern.encoding.dtype)] * len(places)
         failed = []
         for n, data in enumerate(self._data(partitions, rows)):
@@ -165,11 +165,11 @@ class _Batch:
                 try:
                     conform.apply(recipe, rows[n], places[n], where="")
                 except CfaggError:
-                    failed.append(n)  # the general way says which value of which partition it is
+                    failed.append(n)  # the general method reports the value and the partition
         return failed
 
     def _scattered(self, partitions: Int64, starts: Int64, flat: npt.NDArray[Any]) -> list[int]:
-        """Put the elements of each partition in their places, all at once; return as `_rows`."""
+        """Put the elements of each partition in their places, all at once; return the same as `_rows`."""
         pattern = self.pattern
         block = np.empty((len(partitions), pattern.size), pattern.encoding.dtype)
         good = np.zeros(len(partitions), np.bool_)
@@ -187,9 +187,9 @@ class _Batch:
         return failed
 
     def _data(self, partitions: Int64, rows: Any) -> Iterator[list[bytes] | None]:
-        """Yield what is read of each partition, `None` where it is not as the index says.
+        """Yield the bytes read of each partition, or `None` if it does not match the index.
 
-        Elements that come as they are wanted are read into `rows` at once.
+        Elements that need no decoding or reordering are read into `rows` directly.
         """
         sites, index = self.sites, self.index
         opened = self.opened
@@ -245,7 +245,7 @@ class _Batch:
             for n in np.flatnonzero(~fits).tolist():
                 found[n] = None
         if index.mask.values.size and (index.mask.counts[row] != 0).any():
-            # A chunk that did not pass all codecs is decoded by the general way.
+            # A chunk that did not pass all codecs is left to the general method.
             for n in np.flatnonzero(index.mask.counts[row]).tolist():
                 found[n] = None
         return found
@@ -268,7 +268,7 @@ class _Batch:
 
 
 def _put_of(request: Request, encoding: Encoding, shape: tuple[int, ...]) -> _Put:
-    """Return what puts the elements of what is read into an array."""
+    """Return a function that puts the elements from bytes that were read into an array."""
     if encoding.decode is not None:
         decode, places = encoding.decode, slice(None) if request.is_whole else request.source
 
@@ -300,7 +300,7 @@ def _opened(path: str | Url) -> Directory | RemoteDirectory | None:
 
 
 def _doubt(opened: OpenedIndex, index: Index, i: int, fd: int, state: State) -> bool:
-    """Return whether what describes the variables of an open file in another state is what it was."""
+    """Return whether the metadata of the variables of an open file are unchanged although its state differs."""
     import hashlib
 
     if index.digest[i] is None or index.etag[i] is not None:

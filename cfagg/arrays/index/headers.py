@@ -1,4 +1,4 @@
-"""What a file says about a variable, as one text: the variables of a series share it."""
+"""The metadata of a variable as one text, which the variables of a series share."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = ["StoredHeader", "read_header", "write_header"]
 _TYPE = re.compile(r"[<>|]([iuf][1248]|S1)")
 _ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6}|U\d{1,6})")
 
-#: Stands among the numbers of HDF5 filters for the packing of a field, which LBPACK tells.
+#: Represents the packing of a field, given by LBPACK, among the numbers of HDF5 filters.
 FIELD_PACKING = -1
 
-#: Longest text, deepest nesting aside: an attribute may have a history of some length.
+#: Longest text; it is long because an attribute may be a history of some length.
 _LONGEST = 2**24
 
-#: Texts of headers that are remembered, and the longest of them.
+#: Number of cached texts of headers, and the longest of them.
 _KEPT, _SHORT = 1 << 10, 1 << 12
 
 
 @dataclass(frozen=True)
 class StoredHeader:
-    """What variables of one header have in common, whatever their files, shapes and places."""
+    """The metadata shared by variables with the same header, whatever their files, shapes and positions."""
 
     path: str
     dims: tuple[str, ...]
     encoding: Encoding
     attributes: Mapping[str, Any]
-    #: What the coordinates of its dimensions are, of variables with two dimensions of one size.
+    #: The identities of the coordinates of its dimensions, for variables with two dimensions of equal size.
     identities: Mapping[str, Identity] | None = None
-    #: Of a field of a PP file: its LBPACK, and whether its bytes are packed so that they have to be decoded.
+    #: For a field of a PP file: its LBPACK, and whether its bytes are packed and have to be decoded.
     packing: int | None = None
     is_packed: bool = False
 
@@ -50,12 +50,12 @@ class StoredHeader:
         return Header(file, address, self.dims, shape, self.encoding.dtype.newbyteorder("="), self.attributes)
 
 
-#: Headers as they were written, with their attributes, which variables of one series share.
+#: Recently written headers, with their attributes, which variables of one series share.
 _written_before: dict[Any, tuple[Mapping[str, Any], str]] = {}
 
 
 def write_header(found: StoredHeader) -> str | None:
-    """Return a header as JSON; `None` where it has what an index cannot say."""
+    """Return a header as JSON, or `None` if an index cannot represent it."""
     encoding = found.encoding
     if (
         encoding.fill is not None
@@ -67,7 +67,7 @@ def write_header(found: StoredHeader) -> str | None:
         return _new(found)
     key = id(found.attributes), found.path, found.dims, encoding.dtype, encoding.codecs
     before = _written_before.get(key)
-    # What is kept here is the one with that number as long as it is kept.
+    # The id is unique as long as the object is kept here.
     if before is not None and before[0] is found.attributes:
         return before[1]
     text = _new(found)
@@ -79,7 +79,7 @@ def write_header(found: StoredHeader) -> str | None:
 
 
 def _new(found: StoredHeader) -> str | None:
-    """Return a header as JSON, as `write_header` does."""
+    """Return a header as JSON, like `write_header`."""
     encoding = found.encoding
     packed = encoding.decode is not None and found.packing is not None
     if (
@@ -111,7 +111,7 @@ def _new(found: StoredHeader) -> str | None:
     if found.packing is not None:
         document["packing"] = found.packing
     try:
-        # Attributes keep their order: libraries show them so.
+        # Attributes keep their order, in which libraries show them.
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _new(found: StoredHeader) -> str | None:
 
 
 def _written(value: Any) -> Any:
-    """Return an attribute as JSON that keeps its type to the last bit; `None` where that cannot be."""
+    """Return an attribute as JSON that preserves its type and value exactly, or `None` if that is impossible."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
@@ -134,7 +134,7 @@ def _written(value: Any) -> Any:
 
 
 def read_header(text: str) -> StoredHeader | None:
-    """Return what `write_header` wrote; `None` where it is anything else."""
+    """Return the header in a text of `write_header`, or `None` for anything else."""
     if len(text) > _LONGEST:
         return None
     try:

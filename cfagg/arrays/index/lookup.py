@@ -1,4 +1,4 @@
-"""The index of one aggregation file, opened when first needed, and what it says about files that did not change."""
+"""The index of one aggregation file, opened on demand, and its information on unchanged files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from cfagg.storage.urls import Url, a_place, absolute
 
 __all__ = ["IndexLookup", "OpenedIndex", "lookup_for"]
 
-#: Indexes that a process keeps.
+#: Number of indexes that a process caches.
 _KEPT = 4
 
-#: What an index begins with, and how many are remembered that are not there.
+#: First bytes of an index, and most missing indexes that are remembered.
 _BEGIN, _MOST_ABSENT = b"PAR1", 1024
 
-#: Seconds for which a server is believed that has none, and is not asked again after it failed.
+#: Seconds until a server is asked again after it had no index, and after it failed.
 _TRUST, _SPARED = 2.0, 60.0
 
-#: When to ask for an index again.
+#: Time after which to request an index again.
 _absent: dict[str, float] = {}
 _lock = threading.Lock()
 _opened: OrderedDict[FileKey, OpenedIndex] = OrderedDict()
@@ -39,16 +39,16 @@ _opened: OrderedDict[FileKey, OpenedIndex] = OrderedDict()
 
 @dataclass
 class OpenedIndex:
-    """An index, or none where it is damaged, and what is known of the files by now."""
+    """An index, or none if it is damaged, and what has been found out about its files."""
 
     index: Index | None
-    #: States of files that were shown to have the same description, by their numbers.
+    #: States of files that proved to have the same description, by index.
     states: dict[int, FileState] = field(default_factory=dict)
     has_warned: bool = False
 
 
 class IndexLookup:
-    """What an index says of fragments; it pickles as the name of its file, or with an index that has none."""
+    """Lookup of fragments in an index; it is pickled as the name of its file, or with an index that has no file."""
 
     def __init__(self, path: str, index: Index | None = None) -> None:
         self.path = path
@@ -66,11 +66,11 @@ class IndexLookup:
 
     @property
     def opened(self) -> OpenedIndex:
-        """The index as it is in its file now."""
+        """The index as currently in its file."""
         return self._mine or _open(self.path)
 
     def stored(self, handle: Handle, path: str, address: str, group: str) -> StoredVariable | None:
-        """Return a variable of an open file, at a path or URL; `None` where the index cannot tell it."""
+        """Return a variable of an open file, at a path or URL, or `None` if the index does not have it."""
         opened = self.opened
         index = opened.index
         i = None if index is None else index.files.get(path)
@@ -91,7 +91,7 @@ class IndexLookup:
             return False
         if now in (index.state(i), opened.states.get(i)):
             return True
-        # A copy has other times and another inode: what describes its variables is compared.
+        # A copy has other times and another inode, so the metadata of its variables are compared.
         digest = index.digest[i]
         is_alike = digest is not None and handle.data is None and now.size == int(index.size[i])
         if is_alike and digest_of(handle, index.ranges[i].tolist(), Context(handle.key.path)) == digest:
@@ -101,7 +101,7 @@ class IndexLookup:
         return False
 
     def warn(self, opened: OpenedIndex, i: int) -> None:
-        """Tell once that files have changed."""
+        """Warn once that files have changed."""
         if opened.has_warned or opened.index is None:
             return
         opened.has_warned = True
@@ -114,7 +114,7 @@ class IndexLookup:
 
 
 def _open(path: str) -> OpenedIndex:
-    """Return the index in a file, from before where the file is the same."""
+    """Return the index in a file, from the cache if the file is unchanged."""
     if _is_absent(path):
         return OpenedIndex(None)
     try:
@@ -148,7 +148,7 @@ def _open(path: str) -> OpenedIndex:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether there is an index; where there is none, servers may answer with a page, or that it is secret."""
+    """Return whether there is an index; if not, servers may return a page, or an access error."""
     if not isinstance(name, Url):
         return os.path.isfile(name)  # noqa: PTH113
     if _is_absent(name):
@@ -168,7 +168,7 @@ def _is_absent(name: str) -> bool:
 
 
 def _forgo(name: str, error: CfaggError | None = None) -> None:
-    """Do not ask for an index on another machine for a while: each attempt at a server that fails takes seconds."""
+    """Do not request a remote index for a while, since each attempt with a failing server takes seconds."""
     if not isinstance(name, Url):
         return
     if len(_absent) >= _MOST_ABSENT:
@@ -179,14 +179,14 @@ def _forgo(name: str, error: CfaggError | None = None) -> None:
 
 def _reset() -> None:
     global _lock  # noqa: PLW0603
-    _lock = threading.Lock()  # it may have been held by a thread that a forked child does not have
+    _lock = threading.Lock()  # it may have been held by a thread that does not exist in a forked child
 
 
 os.register_at_fork(after_in_child=_reset)
 
 
 def lookup_for(path: str, index: bool | str | os.PathLike[str] | Index | IndexLookup) -> IndexLookup | None:
-    """Return the index for the aggregations in a file: the one named, or with `True` the one beside it, if any."""
+    """Return the index for the aggregations in a file: the one named, or with `True` the one next to it, if any."""
     if isinstance(index, IndexLookup):
         return index
     if isinstance(index, Index):

@@ -1,7 +1,7 @@
-"""Index files: Parquet with a checksum of its own, so that damage is noticed before anything is parsed.
+"""Index files: Parquet with an additional checksum, so that damage is detected before anything is parsed.
 
-The checksum stands between the last column and the footer, where Parquet allows any bytes, so that every reader of
-Parquet reads the file.
+The checksum is between the last column and the footer, where Parquet allows any bytes, so that every Parquet reader can
+read the file.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ __all__ = ["DamagedIndexError", "index_bytes", "open_index", "write_index"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: What the checksum begins with, and its bytes.
+#: The mark before the checksum, and the bytes of the checksum.
 _SEAL, _DIGEST = b"CFAGGSUM", 32
 _END = b"PAR1"
 
 #: Bytes of the largest index.
 _LARGEST = 2**32
 
-#: The most values, and bytes when they are unpacked, for each byte of an index, and of the smallest; of real ones these
-#: are up to 5 and 25.  One of more is written without compression, and so has less than one.
+#: Most values, and decompressed bytes, per byte of an index, and for the smallest ones.  Real ones have up to 5 and 25.
+#: An index that exceeds this is written without compression, and then has less than one.
 _VALUES, _FEW_VALUES = 16, 2**20
 _UNPACKED, _FEW_BYTES = 128, 2**25
 
-#: Values of a group of rows, and those that a file has beside its variables and chunks.
+#: Values of a row group, and those of a file in addition to its variables and chunks.
 _GROUP, _COST = 2**16, 8
 
-#: Columns of texts and bytes, each of which is held once.
+#: Columns of texts and bytes, of which equal ones are kept once.
 _TEXTS = tuple(c.name for c in COLUMNS if c.type in ("string", "binary"))
 
 
-#: What Arrow raises is derived from one of these, by what is wrong.
+#: Arrow's errors are derived from one of these, depending on the cause.
 _ERRORS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
 
 
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
-    """Write an index so that it is there whole or not at all; paths in it are relative to its directory."""
+    """Write an index completely or not at all; paths in it are relative to its directory."""
     if isinstance(path, Url):
         objects, name = object_at(path)
         objects.put(name, index_bytes(index, path.place[0]))
         return
     target = a_path(path)
-    real = os.path.realpath(target)  # through a link, so that the file is replaced and not the link
+    real = os.path.realpath(target)  # follows a link, so that the file is replaced and not the link
     data = index_bytes(index, os.path.dirname(real))  # noqa: PTH120
     with refusals_of(target):
         write_aside(Path(real), data)
 
 
 def index_bytes(index: Index, home: str) -> bytes:
-    """Return an index as it is written to a directory."""
+    """Return the bytes of an index for a directory."""
     data = _encoded(index, home)
     try:
         _check(data)
@@ -82,7 +82,7 @@ def index_bytes(index: Index, home: str) -> bytes:
 
 
 def _check(data: bytes) -> None:
-    """Raise where a Parquet file would take more memory than an index of so many bytes does."""
+    """Raise an error if a Parquet file would need more memory than an index of its size."""
     size = len(data)
     check_pages(data, min(VALUES, _FEW_VALUES + _VALUES * size), min(UNPACKED, _FEW_BYTES + _UNPACKED * size))
 
@@ -103,7 +103,7 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
         use_dictionary=["path", "etag", "digest", "variable", "header"],
         write_statistics=False,
     ) as writer:
-        # As many files at once as keep little in memory.
+        # As many files at once as need little memory.
         weight = np.cumsum(_COST + np.diff(index.bounds) + np.diff(index.offset.bounds[index.bounds]))
         cuts = np.searchsorted(weight, np.arange(0, int(weight[-1]) if weight.size else 0, _GROUP)).tolist()
         for begin, end in itertools.pairwise([*dict.fromkeys(cuts), len(index)]):
@@ -114,11 +114,11 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
 
 
 def _columns(index: Index, home: str, known: bytes | None) -> dict[str, Any]:
-    """Return the columns of an index; what files share is in the first row of all."""
+    """Return the columns of an index; information that files share is in the very first row."""
     import pyarrow as pa
 
     counts = np.diff(index.bounds)
-    # A file without variables has a row too.
+    # A file without variables has a row, too.
     file = np.repeat(np.arange(len(index)), np.maximum(counts, 1))
     first = np.zeros(len(file), np.bool_)
     first[np.cumsum(np.maximum(counts, 1)) - np.maximum(counts, 1)] = True
@@ -174,7 +174,7 @@ def _columns(index: Index, home: str, known: bytes | None) -> dict[str, Any]:
 
 
 def _with_none(column: Ragged) -> Ragged:
-    """Return lists and an empty one behind them, which the number -1 finds."""
+    """Return lists followed by an empty one, which is that for index -1."""
     return Ragged(column.values, np.append(column.bounds, column.values.size))
 
 
@@ -192,7 +192,7 @@ def _sealed(data: bytes) -> bytes:
 
 
 def _unsealed(data: bytes) -> bytes:
-    """Return the bytes of the Parquet file, whose checksum is right."""
+    """Return the bytes of the Parquet file, if its checksum is correct."""
     size = len(_SEAL) + _DIGEST
     cut = len(data) - 8 - int.from_bytes(data[-8:-4], "little") - size
     if data[-4:] != _END or cut < 4 or data[cut : cut + len(_SEAL)] != _SEAL:
@@ -204,7 +204,7 @@ def _unsealed(data: bytes) -> bytes:
 
 
 def open_index(path: str | os.PathLike[str]) -> Index:
-    """Return the index in a file; a `SourceError` says why it cannot be used: nothing that it says is believed."""
+    """Return the index in a file, which is not trusted; a `SourceError` reports why it cannot be used."""
     name = path if isinstance(path, Url) else a_path(path)
     try:
         home = name.place[0] if isinstance(name, Url) else os.path.dirname(os.path.realpath(name))  # noqa: PTH120
@@ -245,13 +245,13 @@ def _decoded(plain: bytes, home: str) -> Index:
         if found != one.type:
             raise DamagedIndexError(f"its column {one.name!r} is of type {found}, expected {one.type}")
     names = [c.name for c in COLUMNS]
-    # Older versions of Arrow read no file without a row group.
+    # Older versions of Arrow cannot read a file without a row group.
     table = file.read(names) if file.num_row_groups else file.schema_arrow.empty_table().select(names)
     return index_of(table.combine_chunks(), home, about)
 
 
 def _plain_type(found: Any) -> str:
-    """Return the name of a type as the schema writes it."""
+    """Return the name of a type as in the schema."""
     text = str(found)
     if text.startswith("dictionary<values="):
         return text.removeprefix("dictionary<values=").partition(",")[0]

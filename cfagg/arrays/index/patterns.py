@@ -1,4 +1,4 @@
-"""What partitions of one header, layout and selection share: what is read of each, and where it goes."""
+"""Patterns of partitions with the same header, layout and selection: the bytes to read, and where elements go."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ __all__ = ["MOST", "Pattern", "Request", "codes_of", "pattern_of"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: The most elements of each partition that are read so, and the most chunks of one fragment.
+#: Most elements of each partition that are read in this way, and most chunks of one fragment.
 MOST, _CHUNKS = 2**16, 16
 
-#: Bytes of a gap between elements that are rather read than skipped.
+#: Bytes of a gap between elements that are read rather than skipped.
 _GAP = 2**13
 
 
 class Request(NamedTuple):
-    """What is read of one chunk of each fragment of a pattern, and which elements come of it."""
+    """The bytes to read of one chunk of each fragment of a pattern, and the elements in them."""
 
-    #: The number of the chunk, or -1 for a block of bytes.
+    #: The index of the chunk, or -1 for a block of bytes.
     chunk: int
-    #: Of a chunk without codecs: bytes from its begin, and how many.
+    #: For a chunk without codecs: offset from its start, and number of bytes.
     begin: int
     length: int
-    #: Places of elements: in bytes of what is read, or in elements of the chunk; and in the block.
+    #: Positions of elements: in the bytes that are read, or in elements of the chunk; and in the block.
     source: Int64
     block: Int64 | slice
-    #: Whether these are all elements that are read, in their order.
+    #: Whether these are all elements that are read, in order.
     is_whole: bool = False
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What is done for each of some partitions."""
+    """The operations for each of some partitions."""
 
     encoding: Encoding
     shape: tuple[int, ...]  # of a chunk; empty for a block of bytes
     requests: list[Request]
     size: int  # elements of each
     recipe: conform.Recipe
-    offsets: Int64  # where each element goes, from the first place of the partition
-    is_row: bool  # whether these are one behind the other
-    is_plain: bool  # whether what is read is the elements of a partition, one behind the other
-    is_copied: bool  # whether they are those of the output, but for missing ones
+    offsets: Int64  # place of each element, relative to the first place of the partition
+    is_row: bool  # whether these are consecutive
+    is_plain: bool  # whether the bytes that are read are exactly the elements, in order
+    is_copied: bool  # whether they equal those of the output, except missing ones
 
 
 def codes_of(reader: Conforming, index: Index, made: Plan, rows: Sequence[Int64], cell: Int64, row: Int64) -> Int64:
-    """Return a number for each cell of a plan, the same for those that are read alike."""
+    """Return a number for each cell of a plan, equal for those that are read in the same way."""
     partitions = reader.aggregation.partitions
     code = index.kinds[row]
     code = _joined(code, partitions.layout[cell].astype(np.int64))
@@ -74,7 +74,7 @@ def codes_of(reader: Conforming, index: Index, made: Plan, rows: Sequence[Int64]
 
 
 def _alike(axis: AxisPlan, edges: Any, count: int) -> Int64:
-    """Return a number for each row of an axis, the same for those with the same place in cells of one length."""
+    """Return a number for each row of an axis, equal for those with the same place in cells of equal length."""
     if axis.index is not None:
         every: Int64 = np.arange(len(axis))
         return every
@@ -95,7 +95,7 @@ def _joined(one: Int64, other: Int64) -> Int64:
 
 
 def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: int, steps: Int64) -> Pattern | None:
-    """Return what is done for all partitions that are read as the one of cell `k` of the plan."""
+    """Return the pattern of all partitions that are read like that of cell `k` of the plan."""
     i = int(made.cell[k])
     file, row = int(sites.file[i]), int(sites.row[i])
     key = FileKey(
@@ -109,7 +109,7 @@ def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: in
     try:
         found = reader.prepared(i, stored, made.source(k))
     except CfaggError:
-        return None  # said by the general way
+        return None  # reported by the general method
     if found is None:
         return None
     recipe, indices, feeds, stored = found
@@ -135,13 +135,13 @@ def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: in
 
 
 def _is_copied(recipe: conform.Recipe, encoding: Encoding, dtype: np.dtype[Any]) -> bool:
-    """Return whether values go into the output as they are, but for missing ones."""
+    """Return whether values are written to the output unchanged, except missing ones."""
     plain = recipe.dates is None and not recipe.whole and recipe.clash is None and recipe.rule.light
     return encoding.dtype == dtype and (recipe.identity or plain)
 
 
 def _simple(request: Request, chunk: tuple[int, ...], encoding: Encoding) -> Request:
-    """Return a request that says whether its elements are as they come."""
+    """Return a request that records whether its elements are all those read, in order."""
     step = encoding.dtype.itemsize if encoding.is_plain else 1
     count = math.prod(chunk) if not encoding.is_plain else request.length // step
     whole = len(request.source) == count and bool((request.source == np.arange(count) * step).all())
@@ -156,7 +156,7 @@ def _lengths(made: Plan, k: int) -> list[int]:
 
 
 def _offsets(made: Plan, k: int, sizes: Sequence[int], feeds: Sequence[tuple[int, bool]], steps: Int64) -> Int64:
-    """Return where in the output each element of a block goes, from the place of its partition."""
+    """Return the place in the output of each element of a block, relative to that of its partition."""
     offsets = np.zeros(sizes, np.int64)
     for axis, (d, flip) in enumerate(feeds):
         if d < 0:
@@ -173,7 +173,7 @@ def _offsets(made: Plan, k: int, sizes: Sequence[int], feeds: Sequence[tuple[int
 
 
 def _requests(stored: StoredVariable, indices: list[Int64]) -> list[Request] | None:
-    """Return what is read of a fragment for some elements along each of its dimensions."""
+    """Return the requests to a fragment for some elements along each of its dimensions."""
     storage, shape = stored.storage, stored.header.shape
     itemsize = stored.header.dtype.itemsize
     if isinstance(storage, Contiguous):
@@ -213,7 +213,7 @@ def _requests(stored: StoredVariable, indices: list[Int64]) -> list[Request] | N
 
 
 def _flat(indices: Sequence[Int64], steps: Sequence[int]) -> Int64:
-    """Return the place of each element of a block, in C order."""
+    """Return the position of each element of a block, in C order."""
     places = np.zeros((), np.int64)
     for one, step in zip(indices, steps, strict=True):
         places = np.add.outer(places, one * step)
@@ -221,7 +221,7 @@ def _flat(indices: Sequence[Int64], steps: Sequence[int]) -> Int64:
 
 
 def _spans(chunk: int, places: Int64, itemsize: int) -> list[Request] | None:
-    """Return reads of elements at some bytes: neighbours come together."""
+    """Return requests for elements at some bytes, with neighbours merged."""
     order = np.argsort(places, kind="stable")
     ascending = places[order]
     cuts = np.flatnonzero(np.diff(ascending) > _GAP) + 1

@@ -1,4 +1,4 @@
-"""What an index knows of single files and of the variables in them, and columns of lists."""
+"""Entries of an index for single files and the variables in them, and columns of lists."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["UNKNOWN", "FileRow", "FileState", "Ragged", "VariableRow"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: What stands for a number that is not known.
+#: Represents an unknown number.
 UNKNOWN = -1
 
 
 class FileState(NamedTuple):
-    """What tells one state of a file from another: of a local file times and inode, of a remote one its tag."""
+    """The state of a file: times and inode of a local file, the tag of a remote one."""
 
     size: int
     mtime_ns: int = UNKNOWN
@@ -38,10 +38,10 @@ class FileState(NamedTuple):
 
 
 class VariableRow(NamedTuple):
-    """One stored variable: `header` as `cfagg.arrays.index.headers` writes it, and its chunks.
+    """One stored variable: `header` as in `cfagg.arrays.index.headers`, and its chunks.
 
-    `chunks` is the shape of a chunk, empty where values are in one block of bytes, or one block a record, `record`
-    bytes apart. `cell` is `None` where every chunk is stored, and `mask` where every chunk passed all codecs.
+    `chunks` is the shape of a chunk, empty if values are in one block of bytes, or one block per record, `record` bytes
+    apart. `cell` is `None` if every chunk is stored, and `mask` if every chunk passed all codecs.
     """
 
     address: str
@@ -56,24 +56,24 @@ class VariableRow(NamedTuple):
 
 
 class FileRow(NamedTuple):
-    """One file: its state, the digest of what describes its variables and where that stands, and the variables."""
+    """One file: its state, the digest of its variables' metadata and the location of these, and the variables."""
 
     path: str
     state: FileState
     digest: bytes | None
-    #: Begin and end of each range of bytes that the digest is of, one after another.
+    #: Start and end of each range of bytes in the digest, consecutively.
     ranges: tuple[int, ...]
     variables: tuple[VariableRow, ...]
-    #: What other parts of cfagg keep with the file; nothing here looks into it.
+    #: Data of other parts of cfagg for the file, which is not interpreted here.
     description: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Lists of integers, one behind the other."""
+    """Lists of integers, stored consecutively."""
 
     values: Int64
-    #: Where each begins, and the end of the last.
+    #: Start of each, and the end of the last.
     bounds: Int64
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The columns of an index file, which is Parquet: see docs/byte_offset_index.md, which a test compares with this."""
+"""The columns of an index file, in Parquet: see docs/byte_offset_index.md, which a test compares with this."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 __all__ = ["COLUMNS", "FIELD", "FORMAT", "LONGEST", "RANGES", "VERSION", "Column"]
 
-#: Under which key of the file's metadata its version stands, and the version that is written and read.
+#: The key of the version in the file's metadata, and the version that is written and read.
 FORMAT = "cfagg-index"
 VERSION = 1
 
-#: What the address of a field of a PP file begins with; its place in the file follows.
+#: Prefix of the address of a field of a PP file, which its position in the file follows.
 FIELD = "@"
 
-#: The most ranges of bytes of a file of which there is a digest, and the bytes of all of them.
+#: Most ranges of bytes of a file that are in a digest, and the bytes of all of them.
 RANGES, LONGEST = 64, 2**22
 
 
 class Column(NamedTuple):
-    """A column: its name, its type in the words of Arrow, whether it may be null, and what it means."""
+    """A column: its name, its Arrow type, whether it may be null, and its meaning."""
 
     name: str
     type: str

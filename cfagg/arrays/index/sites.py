@@ -1,4 +1,4 @@
-"""Where an index says the values of partitions are, and whether they may be read."""
+"""Locations of the values of partitions in an index, and whether they may be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Conforming(Protocol):
-    """What this needs of the reader of an aggregation."""
+    """The interface of the reader of an aggregation that is needed here."""
 
     aggregation: Aggregation
     access: Access
@@ -47,11 +47,11 @@ class Conforming(Protocol):
 
 
 class Sites(NamedTuple):
-    """Where the fragment of each partition is: its directory, its name there, and its file and row in the index."""
+    """The location of the fragment of each partition: directory, name, and file and row in the index."""
 
-    directories: list[str | Url]  # of those on another machine a URL in them
+    directories: list[str | Url]  # for remote ones a URL in them
     names: list[str]
-    #: For each partition: codes of directory and name, number of file and of variable; -1 where it is not so.
+    #: For each partition: codes of directory and name, index of file and of variable; -1 if there is none.
     directory: Int64
     name: Int64
     file: Int64
@@ -59,7 +59,7 @@ class Sites(NamedTuple):
 
 
 def sites_of(reader: Conforming, index: Index) -> Sites:
-    """Return where the fragments of an aggregation are, by the policy for its references."""
+    """Return the locations of the fragments of an aggregation, according to the policy for its references."""
     partitions, access = reader.aggregation.partitions, reader.access
     wanted, number = addresses_of(reader.aggregation, reader.word_size)
     folders: dict[str, tuple[int, bool]] = {}
@@ -100,7 +100,7 @@ def sites_of(reader: Conforming, index: Index) -> Sites:
 
 
 def _url(access: Access, reference: str) -> Url | None:
-    """Return the URL that a reference means, `None` where it means none, or one that may not be read."""
+    """Return the URL of a reference, or `None` if it has none, or one that may not be read."""
     try:
         found = access.resolve(reference)
     except CfaggError:
@@ -109,7 +109,7 @@ def _url(access: Access, reference: str) -> Url | None:
 
 
 def _may_read(access: Access, path: str, reference: str) -> bool:
-    """Return whether the policy allows a file; it is not opened where it is a link."""
+    """Return whether the policy allows a file; it will not be opened if it is a link."""
     try:
         access.judge(path, reference)
     except AccessError:

@@ -1,6 +1,6 @@
 """An index in memory: a column for each property of files and of the variables in them.
 
-*byte-offset index*: the chunk tables of many files, with what shows that the files are still those that it was made of.
+*byte-offset index*: the chunk tables of many files, with evidence that the files have not changed since.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Collected", "Index"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows of files that are made columns at once.
+#: Rows of files that are converted to columns at once.
 _TOGETHER = 256
 
 
-#: Columns of an index by what they have: a list, or an object, for each entry; and those with an entry a file.
+#: Columns of an index by type: with a list, or an object, for each entry; and those with an entry per file.
 _LISTS = frozenset({"ranges", "shape", "chunks", "cell", "offset", "length", "mask"})
 _OBJECTS = frozenset({"path", "etag", "digest", "description", "address"})
 _OF_FILES = frozenset({"path", "size", "mtime_ns", "ctime_ns", "inode", "etag", "digest", "ranges", "description"})
@@ -54,10 +54,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An index; columns of files have an entry a file, columns of variables one a variable, in the order of files.
+    """An index; columns of files have an entry per file, those of variables one per variable, in the order of files.
 
-    `base` is the directory, or the URL of it, at which relative paths start. `shared` and `description` are kept for
-    others. `aggregation` is the digest of the aggregation file that the index was written with.
+    `base` is the directory, or the URL of it, at which relative paths start. `shared` and `description` are for other
+    parts of cfagg. `aggregation` is the digest of the aggregation file for which the index was written.
     """
 
     base: str
@@ -71,16 +71,16 @@ class Index:
     ranges: Ragged
     description: Sequence[bytes | None]
 
-    file: Int64  # number of the file that a variable is in, ascending
+    file: Int64  # index of the file of a variable, ascending
     address: Sequence[str]
-    header: Int64  # number of its text in `headers`
+    header: Int64  # index of its text in `headers`
     shape: Ragged
     chunks: Ragged
     record: Int64
-    cell: Ragged  # empty where all chunks are stored
+    cell: Ragged  # empty if all chunks are stored
     offset: Ragged
     length: Ragged
-    mask: Ragged  # empty where all chunks passed all codecs
+    mask: Ragged  # empty if all chunks passed all codecs
 
     headers: Sequence[str] = ()
     shared: bytes = b""
@@ -127,7 +127,7 @@ class Index:
 
     @classmethod
     def joined(cls, parts: Sequence[Index], base: str = "", **more: Any) -> Index:
-        """Return the index of the files of several indexes, of which no two have the same one."""
+        """Return the index of the files of several indexes, which are disjoint."""
         codes: dict[str, int] = {}
         names: dict[str, str] = {}
         headers = [[codes.setdefault(text, len(codes)) for text in one.headers] for one in parts]
@@ -197,17 +197,17 @@ class Index:
 
     @cached_property
     def files(self) -> Mapping[str, int]:
-        """The number of each file by its absolute path or URL."""
+        """The index of each file by its absolute path or URL."""
         return {self.where(i): i for i in range(len(self.path))}
 
     @cached_property
     def bounds(self) -> Int64:
-        """Where the variables of each file begin, and the end of those of the last."""
+        """Start of the variables of each file, and the end of those of the last."""
         return np.searchsorted(self.file, np.arange(len(self.path) + 1))
 
     @cached_property
     def kinds(self) -> Int64:
-        """A number for each variable, the same for those of one header, shape and shape of chunks."""
+        """A number for each variable, equal for those with the same header, shape and shape of chunks."""
         columns = [self.header, self.record, *_padded(self.shape), *_padded(self.chunks), self.offset.counts]
         found = np.zeros(len(self.address), np.int64)
         for column in columns:
@@ -223,8 +223,8 @@ class Index:
         )
 
     def row(self, i: int, address: str) -> int:
-        """Return the number of a variable of a file by its name or path, -1 where there is none."""
-        # A name is that of a variable of the root group, as its path is.
+        """Return the index of a variable of a file by its name or path, or -1 if there is none."""
+        # A name, like a path, refers to a variable of the root group.
         name = address.removeprefix("/")
         for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
             if self.address[k].removeprefix("/") == name:
@@ -232,7 +232,7 @@ class Index:
         return -1
 
     def rows(self, i: int) -> FileRow:
-        """Return what is known of a file, in the form that `of` takes."""
+        """Return the row of a file, in the form for `of`."""
         variables = []
         for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
             cell, mask = self.cell[k], self.mask[k]
@@ -259,14 +259,14 @@ class Index:
         )
 
     def stored_header(self, k: int) -> StoredHeader | None:
-        """Return what is said of a variable, `None` where that is damaged."""
+        """Return the header of a variable, or `None` if it is damaged."""
         code = int(self.header[k])
         if code not in self._parsed:
             self._parsed[code] = read_header(self.headers[code])
         return self._parsed[code]
 
     def stored(self, k: int, key: FileKey, address: str, group: str = "/") -> StoredVariable | None:
-        """Return a variable as if it had been found in its file, of the state `key`; `None` where it cannot be."""
+        """Return a variable as if it had been found in its file, of the state `key`, or `None` if impossible."""
         header = self.stored_header(k)
         if header is None:
             return None
@@ -324,7 +324,7 @@ class Index:
 
 
 class Collected:
-    """Rows of files that come in any order, kept as columns: as objects they take ten times the memory."""
+    """Rows of files that arrive in any order, kept as columns, since objects need ten times the memory."""
 
     def __init__(self) -> None:
         self._rows: list[FileRow] = []
@@ -332,7 +332,7 @@ class Collected:
         self._parts: list[Index] = []
 
     def add(self, row: FileRow, number: int = 0) -> None:
-        """Add the row of a file; files are in the order of their numbers."""
+        """Add the row of a file; files are in the order of `number`."""
         self._rows.append(row)
         self._numbers.append(number)
         if len(self._rows) >= _TOGETHER:
@@ -352,7 +352,7 @@ class Collected:
 
 
 def _padded(column: Ragged) -> list[Int64]:
-    """Return lists as columns: their lengths, and the first, second, … number of each, -1 where there is none."""
+    """Return lists as columns: their lengths, and the first, second, … number of each, -1 if there is none."""
     counts = column.counts
     found = [counts]
     if not column.values.size:

@@ -36,7 +36,7 @@ class Listed(NamedTuple):
 
 
 def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int) -> Listed | None:
-    """Return where the chunks of a variable of an open file stand; `None` where an index cannot say it."""
+    """Return the locations of the chunks of a variable of an open file, or `None` if not representable."""
     storage, shape = found.storage, found.header.shape
     if isinstance(storage, Contiguous):
         return _contiguous(storage, shape, handle.key.size)
@@ -61,7 +61,7 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
 
 
 def few_chunks(found: StoredVariable, handle: Handle, context: Context, sparse: int) -> ChunkTable | None:
-    """Return the chunks of a variable of an open file where they are many, of which one of `sparse` was written."""
+    """Return the chunks of a variable of an open file if they are many, and at most one in `sparse` was written."""
     storage, shape = found.storage, found.header.shape
     if not isinstance(storage, Chunked) or handle.data is not None:
         return None
@@ -74,7 +74,7 @@ def few_chunks(found: StoredVariable, handle: Handle, context: Context, sparse: 
 
 
 def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Listed | None:
-    """Return one block of bytes, or a block a record, as one chunk."""
+    """Return one block of bytes, or a block per record, as one chunk."""
     nbytes = math.prod(shape) * storage.encoding.dtype.itemsize
     if storage.record and shape:
         nbytes = (shape[0] - 1) * storage.record + nbytes // max(shape[0], 1)
