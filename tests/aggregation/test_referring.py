@@ -142,6 +142,22 @@ def test_times_on_one_mesh_are_one_array_with_its_topology(tmp_path: Path, other
             npt.assert_array_equal(found[topology.attrs["node_coordinates"].split()[0]].values, [0, 1, 1, 0])
 
 
+@pytest.mark.parametrize("turned", [0, 1])
+def test_connectivity_has_the_dimension_first_that_its_mesh_means(tmp_path: Path, turned: int) -> None:
+    files = [mesh(tmp_path / f"{k}.nc", 0) for k in (0, 1)]  # of one time, and so apart
+    with netCDF4.Dataset(files[turned], "a") as file:
+        made = file.createVariable("across", "i4", ("three", "face"))
+        made[...] = file["nodes"][...].T
+        file["mesh"].setncatts({"face_node_connectivity": "across", "face_dimension": "face"})
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for name in ("ta", "ta_1"):
+            topology = found[found[name].attrs["mesh"]].attrs
+            nodes = found[topology["face_node_connectivity"]]
+            faces = nodes.transpose(topology.get("face_dimension", nodes.dims[0]), ...)
+            assert faces.dims[0] == found[name].dims[-1]
+            npt.assert_array_equal(faces.values, [[0, 1, 2], [0, 2, 3]])
+
+
 @pytest.mark.parametrize("change", ["nodes", "x"])
 def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) -> None:
     files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]

@@ -68,12 +68,18 @@ def turned(described: Sequence[Described]) -> list[Described]:
             parts = dict(one.parts)
             for name in several & parts.keys():
                 own = parts[name]
-                base = first.setdefault((key[0], name, sorted_axes(own.axes, len(own.shape))), own.axes)
+                wanted = _elements_first(own.axes, len(own.shape)) if own.role == "mesh" else own.axes
+                base = first.setdefault((key[0], name, sorted_axes(own.axes, len(own.shape))), wanted)
                 parts[name] = own if base == own.axes else _turned(own, base)
             changed = any(parts[name] is not one.parts[name] for name in several & parts.keys())
             memo[key] = parts if changed else one.parts
         out.append(one if memo[key] is one.parts else replace(one, parts=memo[key]))
     return out
+
+
+def _elements_first(axes: Sequence[str], dims: int) -> tuple[str, ...]:
+    """Return the axes with that of a mesh's elements first, as connectivity has it unless its mesh says otherwise."""
+    return (*sorted(axes[:dims], key=lambda axis: not axis), *axes[dims:])
 
 
 def _signatures(described: Sequence[Described]) -> dict[int, int]:
