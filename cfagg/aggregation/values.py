@@ -47,8 +47,9 @@ def assembled(
     master = master_of(distinct(stated.values()))
     first = values_of(int(chosen[0]))
     if first.dtype == object:
-        # Characters were joined into texts when they were read.
-        master = replace(master, dtype=np.dtype(object), alike=False)
+        # Characters were joined into texts, out of their encoding, when they were read.
+        attributes = {k: v for k, v in master.attributes.items() if k != "_Encoding"}
+        master = replace(master, dtype=np.dtype(object), attributes=attributes, alike=False)
     if len(chosen) == 1 and not odd.any() and not boxes.flipped[np.ix_(chosen, known)].any():
         return Assembled(conformed(first, stated[int(chosen[0])], master, where), master)
     box = int(boxes.box[rows[0]])

@@ -228,10 +228,21 @@ class Variable:
         for slices in _slabs(shape, limit):
             yield _array(self.read(slices), self.dtype)
 
+    @property
+    def _encoding(self) -> str:
+        """The encoding of its characters: UTF-8 where it names none that is known."""
+        name = self.text("_Encoding") or "utf-8"
+        try:
+            b" ".decode(name)
+        except (LookupError, ValueError):
+            return "utf-8"
+        return name
+
     def texts(self, limit: int = 1 << 20) -> npt.NDArray[Any]:
         """Return the values of a text variable as an `object` array of `str`.
 
-        Characters are joined along the last dimension; trailing nulls and blanks are dropped.
+        Characters are joined along the last dimension, and are UTF-8 unless `_Encoding` says otherwise; trailing nulls
+        and blanks are dropped.
         """
         values = self.values(limit << 6 if self.kind == "char" else limit)
         if self.kind == "char":
@@ -241,7 +252,8 @@ class Variable:
             out = np.full(values.shape[:-1], "", object)
             if out.size and width:
                 joined = np.ascontiguousarray(values.astype("S1")).view(f"S{width}")[..., 0]
-                out[...] = np.reshape(np.array([_decode(b) for b in joined.ravel()], object), joined.shape)
+                encoding = self._encoding
+                out[...] = np.reshape(np.array([_decode(b, encoding) for b in joined.ravel()], object), joined.shape)
             return out
         out = np.empty(values.shape, object)
         flat = [_decode(v) if isinstance(v, bytes) else str(v) for v in values.ravel()]
@@ -258,8 +270,9 @@ def _array(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return out
 
 
-def _decode(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").rstrip("\0 ")
+def _decode(raw: bytes, encoding: str = "utf-8") -> str:
+    # Other bytes are other texts, also where they are not of this encoding.
+    return raw.decode(encoding, "backslashreplace").rstrip("\0 ")
 
 
 def _slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:

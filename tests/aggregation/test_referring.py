@@ -364,3 +364,43 @@ def test_equal_coordinates_of_two_dimensions_have_the_bounds_that_their_files_gi
             latitude = found[found[name].encoding["coordinates"]]
             bounds = latitude.encoding.get("bounds") or latitude.attrs.get("bounds")
             assert (None if bounds is None else found[bounds].values.ravel()[0]) == value
+
+
+def of_stations(path: Path, time: float, names: list[str], encoding: str) -> str:
+    """Write data of stations with names of characters."""
+    raw = np.array([name.encode(encoding) for name in names], "S6")
+    own = {"long_name": "name", "_Encoding": encoding}
+    made = data("ta", ("station", "time"), [[time]] * len(names), coordinates="name lat") | {
+        "name": ("S1", ("station", "length"), raw.view("S1").reshape(len(names), 6), own),
+        "time": ("f8", ("time",), [time], TIME),
+        "lat": ("f8", ("station",), np.arange(len(names)), LATITUDE),
+    }
+    return written(path, {"station": len(names), "length": 6, "time": 1}, made)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "given"), [("utf-8", "utf-8"), ("latin-1", "latin-1"), ("utf-8", "no-such"), ("utf-8", None)]
+)
+def test_characters_are_read_by_their_encoding_and_none_is_said_of_the_texts(
+    tmp_path: Path, encoding: str, given: str | None
+) -> None:
+    names = ["Pau", "Sète"]
+    files = [of_stations(tmp_path / f"{k}.nc", k, names, encoding) for k in (0, 1)]
+    with netCDF4.Dataset(files[0], "a") as file:
+        file["name"].delncattr("_Encoding")
+        if given is not None:
+            file["name"].setncattr("_Encoding", given)
+    with cfagg.aggregate(files, output=tmp_path / "out.nc") as found:
+        assert found["ta"].shape == (2, 2)
+        assert found["name"].values.tolist() == names
+    with xr.open_dataset(tmp_path / "out.nc", drop_variables=["ta"]) as plain:
+        assert plain["name"].values.tolist() == names
+
+
+def test_characters_of_no_valid_encoding_are_other_texts_where_they_are_other_bytes(tmp_path: Path) -> None:
+    files = [of_stations(tmp_path / f"{k}.nc", k, [name], "latin-1") for k, name in enumerate(["é", "è"])]
+    for path in files:
+        with netCDF4.Dataset(path, "a") as file:
+            file["name"].delncattr("_Encoding")
+    with cfagg.aggregate(files) as found:
+        assert {found[n].values.tolist()[0] for n in ("name", "name_1")} == {"\\xe9", "\\xe8"}
