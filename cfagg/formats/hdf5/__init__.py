@@ -1,4 +1,4 @@
-"""HDF5 as one of cfagg's formats: object headers, heaps, trees and checksums, read from bytes that are not trusted."""
+"""HDF5 as one of cfagg's formats: object headers, heaps, trees and checksums, read from untrusted bytes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
 class Hdf5:
-    """Read without its library where that is proven to see the same, else through h5py."""
+    """Read without the library if the result is proven to be the same, else through h5py."""
 
     name = "HDF5"
 
     def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
-        """Tell whether a file begins as HDF5 does; behind a user block `cfagg.formats.opening` finds it."""
+        """Return whether a file begins like HDF5; after a user block `cfagg.formats.opening` finds it."""
         return head.startswith(MAGIC)
 
     def open(self, handle: Handle) -> Dataset:
@@ -38,7 +38,7 @@ class Hdf5:
         return open_hdf5(handle)
 
     def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable | None:
-        """Return where the values of a variable stand, `None` where only the netCDF library knows."""
+        """Return the location of the values of a variable, or `None` if only the netCDF library knows it."""
         from cfagg.formats.hdf5 import variables
 
         found = variables.find(handle, head, address, group) if head.startswith(MAGIC) else None
@@ -49,15 +49,15 @@ class Hdf5:
         return library_variables.find(handle, address, context, group)
 
     def locate_all(self, handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str, StoredVariable]:
-        """Return several variables as `locate` does each; those that are unusual are left to it."""
+        """Return several variables, each as by `locate`; unusual ones are left to it."""
         from cfagg.formats.hdf5 import variables
 
         return variables.find_all(handle, head, addresses) if head.startswith(MAGIC) else {}
 
     def locate_every(self, handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
-        """Return all variables of a file in its order, `None` where it is for others to list them.
+        """Return all variables of a file in its order, or `None` if they have to be listed by others.
 
-        What no variable depends on is read `aside`, from the same file.
+        Data on which no variable depends are read `aside`, from the same file.
         """
         from cfagg.formats.hdf5 import variables
 

@@ -1,6 +1,6 @@
-"""HDF5 objects in the terms of netCDF, whichever reader found them.
+"""HDF5 objects as netCDF, for all readers.
 
-Dimensions are datasets, and the dimensions of variables are references to those.
+Dimensions are datasets, and the dimensions of variables are references to them.
 
 Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales specification.
 """
@@ -21,40 +21,40 @@ from cfagg.model.dataset import AttributeValue, Dimension, Group, Kind, Variable
 __all__ = ["DEEPEST", "Assembly", "Description", "texts_of"]
 
 
-#: Groups within groups.
+#: Most levels of groups.
 DEEPEST = 4096
 
-#: Values of a variable that are read whatever the size of the file, and values that a byte of it may hold: those that
-#: were never written take none, and deflate makes up to 1032 bytes of one.
+#: Values of a variable that are read for any size of the file, and most values per byte of it: unwritten ones need no
+#: bytes, and one deflated byte may inflate to 1032.
 _FEW, _DENSEST = 1 << 26, 2048
 
 
 @dataclass(slots=True)
 class Description:
-    """A dataset of HDF5, as netCDF takes it."""
+    """An HDF5 dataset, as interpreted by netCDF."""
 
-    #: Where it stands, which tells it from others.
+    #: Its location, which identifies it.
     address: int
     shape: tuple[int, ...]
-    #: Along which dimensions it may grow without limit.
+    #: Which dimensions are unlimited.
     grows: tuple[bool, ...]
     dtype: np.dtype[Any]
     kind: Kind
     attributes: dict[str, AttributeValue]
-    #: Attributes that are the netCDF library's own; the others are shown.
+    #: Internal attributes of the netCDF library; the others are shown.
     internal: Mapping[str, AttributeValue]
     #: For each dimension, the address of the dataset that is the dimension.
     scales: Sequence[int | None] | None = None
 
 
 class Assembly:
-    """Puts the datasets of a file of `size` bytes together: add them all, then `finish`."""
+    """Assembles the datasets of a file of `size` bytes: `add` them all, then `finish`."""
 
     def __init__(self, size: int) -> None:
         self._most = max(_FEW, size * _DENSEST)
         self._known: dict[int, Dimension] = {}
         self._numbered: dict[int, Dimension] = {}
-        #: Numbers of the dimensions, which tell their order, and the groups that they are in.
+        #: Numbers of the dimensions, which determine their order, and their groups.
         self._numbers: dict[int, int] = {}
         self._groups: dict[str, Group] = {}
         self._variables: list[tuple[Variable, Description]] = []
@@ -63,7 +63,7 @@ class Assembly:
     def add(
         self, group: Group, name: str, found: Description, read: Callable[[Variable], Callable[..., npt.NDArray[Any]]]
     ) -> None:
-        """Add a dataset to its group: as a dimension, a variable, or both; `read` gives what reads its values."""
+        """Add a dataset to its group: as a dimension, a variable, or both; `read` returns its reader."""
         name = name.removeprefix(NON_COORDINATE)
         if found.internal and found.internal.get("CLASS") == "DIMENSION_SCALE":
             size, grows = (found.shape[0], found.grows[0]) if found.shape else (1, False)
@@ -83,7 +83,7 @@ class Assembly:
         self._variables.append((variable, found))
 
     def finish(self) -> None:
-        """Give all variables their dimensions, and dimensions that grow the length of the longest variable."""
+        """Give all variables their dimensions, and unlimited dimensions the length of the longest variable."""
         for group in self._groups.values():
             known = group.dimensions.items()
             group.dimensions = dict(sorted(known, key=lambda item: self._numbers.get(id(item[1]), 1 << 62)))
@@ -117,7 +117,7 @@ class Assembly:
         return taken
 
     def _unnamed(self, group: Group, size: int, grows: bool, taken: tuple[Dimension, ...]) -> Dimension:
-        """Return a dimension for one that has no name: one for each length in a group, as the netCDF library does."""
+        """Return a dimension for one that has no name: one for each length in a group, as in the netCDF library."""
         for dimension in group.dimensions.values():
             if (
                 dimension.name.startswith("phony_dim_")

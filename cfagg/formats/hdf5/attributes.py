@@ -1,7 +1,7 @@
 """The attributes of HDF5 objects, decoded without the HDF5 library.
 
-Each length, place and type is compared with what the file has before anything is read; the library does not do so for
-values of variable length, and crashes or hangs on damaged ones.
+Each length, position and type is compared with the file before anything is read; the library does not do so for values
+of variable length, and crashes or hangs on damaged ones.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -26,37 +26,37 @@ from cfagg.model.dataset import AttributeValue, SharedAttributes
 
 __all__ = ["Attributes", "OwnAttributes"]
 
-#: Attributes are remembered up to this size, and so many bytes of them; what each object takes beside its bytes.
+#: Limits of cached attributes: size of one, and bytes of all; overhead of each object in bytes.
 _SHORT, _BYTES, _OBJECT = 1 << 14, 1 << 25, 256
 
-#: Attributes of the libraries that say nothing of interest.
+#: Irrelevant attributes of the libraries.
 _HIDDEN = ("REFERENCE_LIST", "_NCProperties")
 
 
 class _Attribute:
-    """An attribute that many variables of many files may have; equal ones are the same object."""
+    """An attribute that many variables of many files may share; equal ones are the same object."""
 
     __slots__ = ("common", "name", "value")
 
     def __init__(self, name: str, value: AttributeValue, *, common: bool = True) -> None:
-        #: Whether the netCDF library certainly gives the same value.
+        #: Whether the netCDF library certainly returns the same value.
         self.common = common
         self.name, self.value = name, value
 
 
-#: Attributes that are shown, those of the library, whether some of these say where the dimensions are, and whether all
-#: that are shown are common.
+#: Shown attributes, those of the library, whether these include a list of dimensions, and whether all shown ones are
+#: common.
 _Set = tuple[SharedAttributes, dict[str, AttributeValue], bool, bool]
 
 
 class _Memory:
-    """Attributes by their bytes, texts that stand elsewhere by name and value or bytes, and sets that objects have."""
+    """Cached attributes by bytes, texts stored elsewhere by name and value or bytes, and sets of attributes."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Clear the cache."""
         self.attributes: dict[bytes, _Attribute] = {}
         self.texts: dict[tuple[str, AttributeValue, bool], _Attribute] = {}
         self.elsewhere: dict[tuple[bytes, bytes], _Attribute] = {}
@@ -66,7 +66,7 @@ class _Memory:
         self.bytes = 0
 
     def spend(self, size: int) -> None:
-        """Count bytes that are remembered."""
+        """Count cached bytes."""
         self.bytes += _OBJECT + size
         if self.bytes > _BYTES:
             self.forget()
@@ -82,7 +82,7 @@ def forget() -> None:
 
 
 class Attributes:
-    """Decodes the attributes of objects; if `strict`, only those that the netCDF library certainly decodes alike."""
+    """Decodes the attributes of objects; if `strict`, only those that the netCDF library certainly decodes equally."""
 
     def __init__(self, objects: Objects, *, strict: bool = False) -> None:
         self.objects, self.strict = objects, strict
@@ -90,12 +90,12 @@ class Attributes:
     def of(
         self, found: Object | Alike, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]:
-        """Return the attributes that are shown, those of the library, and where the dimensions are."""
+        """Return the shown attributes, those of the library, and the addresses of the dimensions."""
         if isinstance(found, Alike):
             header, values = found.header, found.values
             if _has_all(found):
                 shown, internal, listed, common = self._set(header.plain(values))
-                # The earlier header may have had another attribute of this length in place of the list of dimensions.
+                # The earlier header may have had another attribute of this length instead of the list of dimensions.
                 if not listed and (not self.strict or (common and not header.odd)):
                     if header.scales is None:
                         return shown, internal, None
@@ -118,13 +118,13 @@ class Attributes:
         return shown, internal, scales
 
     def _dimensions(self, data: bytes, at: int, rank: int) -> list[int | None]:
-        """Return where the dimensions of a list of them are; several for one are unusual to the netCDF library."""
+        """Return the addresses in a list of dimensions; several for one dimension are unusual in netCDF."""
         if self.strict and any(n != 1 for n, _ in struct.iter_unpack("<I12s", data[at : at + 16 * rank])):
             raise UnusualError
         return self.objects.space.references(data, at, rank)
 
     def users(self, found: Object | Alike) -> list[bytes]:
-        """Return the attributes of an object among which is the list of what uses a dimension."""
+        """Return the attributes of an object that include the list of users of a dimension."""
         if isinstance(found, Alike) and _has_all(found):
             return [found.values[i] for i in found.header.users]
         return [data for _, data in self.stored(found) if b"REFERENCE_LIST" in data]
@@ -138,7 +138,7 @@ class Attributes:
         return stored
 
     def _set(self, stored: tuple[bytes, ...]) -> _Set:
-        """Return the set of attributes by their bytes, remembered where these say all."""
+        """Return the set of attributes by their bytes, cached if these determine it."""
         found = _memory.stored.get(stored)
         if found is None:
             found = _set(self._known(stored))
@@ -155,7 +155,7 @@ class Attributes:
         return found  # type: ignore[return-value]
 
     def _attribute(self, data: bytes) -> _Attribute:
-        """Return an attribute that is not known by its bytes."""
+        """Return an attribute that is not cached by its bytes."""
         raw, flags, kind, space, end = attribute_of(data)
         if flags & 2:
             raise UnusualError
@@ -171,7 +171,7 @@ class Attributes:
             return _memory.attributes.setdefault(data, _scales)
         alone = None
         if type_[0] == "text" and not (shape or empty or flags) and len(data) == end + 16:
-            # One text that stands elsewhere, as h5py writes it: with these bytes it says all.
+            # One text that is stored elsewhere, as by h5py: together with these bytes it is complete.
             alone = data[:end], self.objects.space.long_value(*struct.unpack_from("<IQI", data, end))
             before = _memory.elsewhere.get(alone)
             if before is not None:
@@ -236,14 +236,14 @@ class Attributes:
 
 
 def _has_all(found: Alike) -> bool:
-    """Return whether the header of an object has all of its attributes."""
+    """Return whether the header of an object includes all of its attributes."""
     dense = found.header.dense
     return dense is None or dense_at(found.values[dense]) == UNDEFINED
 
 
 def _is_common(name: str, kind: bytes, value: AttributeValue, data: bytes) -> bool:
-    """Return whether the netCDF library certainly gives this value: text has many forms, and may not be UTF-8."""
-    if isinstance(value, Foreign) or "\\" in name:  # what is not UTF-8 is shown with backslashes
+    """Return whether the netCDF library certainly returns this value: text has many forms, and may not be UTF-8."""
+    if isinstance(value, Foreign) or "\\" in name:  # bytes that are not UTF-8 are shown with backslashes
         return False
     what, size = type_of(kind)
     if what == "number":
@@ -255,7 +255,7 @@ def _is_common(name: str, kind: bytes, value: AttributeValue, data: bytes) -> bo
 
 
 def _set(attributes: tuple[_Attribute, ...]) -> _Set:
-    """Return the attributes that are shown, and those of the library; the same objects for the same attributes."""
+    """Return the shown attributes and those of the library, as the same objects for the same attributes."""
     known = _memory.sets.get(attributes)
     if known is None:
         every = [one for one in attributes if one is not _hidden and one is not _scales]
@@ -263,7 +263,7 @@ def _set(attributes: tuple[_Attribute, ...]) -> _Set:
         visible = tuple(one for one in every if one.name not in INTERNAL)
         shown = SharedAttributes({one.name: one.value for one in visible})
         if len(shown) + len(internal) != len(every):
-            raise UnusualError  # several of one name
+            raise UnusualError  # several of the same name
         shown = _memory.shown.setdefault(visible, shown)
         common = all(one.common for one in visible)
         known = _memory.sets[attributes] = shown, internal, _scales in attributes, common
@@ -272,7 +272,7 @@ def _set(attributes: tuple[_Attribute, ...]) -> _Set:
 
 
 class OwnAttributes:
-    """The attributes of single objects of a file that the library has open, from the bytes from where HDF5 begins."""
+    """The attributes of single objects of a file that the library has open, from its bytes without a user block."""
 
     def __init__(self, data: Bytes) -> None:
         self._space = Space(data)
@@ -282,7 +282,7 @@ class OwnAttributes:
     def read(
         self, at: int, rank: int
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None] | None:
-        """Return what `Attributes.of` does, `None` where the object is unusual or damaged."""
+        """Return the result of `Attributes.of`, or `None` if the object is unusual or damaged."""
         before = len(self._space.checked)
         try:
             found = self._attributes.of(self._objects.read(at), rank)

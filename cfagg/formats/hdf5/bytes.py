@@ -1,4 +1,4 @@
-"""Where the bytes of HDF5 files come from: any object with a length and slices, as `bytes` and `mmap` have."""
+"""Sources of the bytes of HDF5 files: any object with a length and slices, like `bytes` and `mmap`."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cfagg.storage.files import Handle
 
 __all__ = ["Bytes", "HandleBytes", "Shifted", "Window", "bytes_of"]
 
-#: First bytes that are read at once: most headers stand there.
+#: First bytes that are read at once, which include most headers.
 _HEAD = 1 << 16
 
 
 class Bytes(Protocol):
-    """Bytes that can be had in slices: in memory, by positioned reads, or from another machine."""
+    """Bytes that can be sliced: in memory, by positioned reads, or from another machine."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of bytes."""
 
     def __getitem__(self, where: slice) -> bytes:
-        """Return some, fewer where they end: the slice has a start, a stop and no step."""
+        """Return some bytes, fewer at the end; the slice has a start, a stop and no step."""
 
 
 @contextmanager
 def bytes_of(handle: Handle) -> Iterator[Bytes]:
-    """Hold the bytes of a file, here or on another machine."""
+    """Hold the bytes of a local or remote file."""
     if handle.data is not None:
         yield handle.data
         return
@@ -62,13 +62,13 @@ class Window:
         return self._mapped[where]
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         if self._mapped is not None:
             self._mapped.close()
 
 
 class Shifted:
-    """The bytes behind a user block of `begin` bytes."""
+    """The bytes after a user block of `begin` bytes."""
 
     def __init__(self, data: Bytes, begin: int) -> None:
         self._data, self._begin = data, begin
@@ -81,7 +81,7 @@ class Shifted:
 
 
 class HandleBytes:
-    """The bytes of an open file behind a user block of `begin` bytes; they do not keep the file open."""
+    """The bytes of an open file after a user block of `begin` bytes, which do not keep the file open."""
 
     def __init__(self, handle: Handle, begin: int = 0) -> None:
         self._handle, self._size, self._begin = ref(handle), handle.key.size, begin

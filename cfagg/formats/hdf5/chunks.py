@@ -1,6 +1,6 @@
-"""Where the HDF5 chunks of a selection are stored; `cfagg.formats.values.by_table` reads and decodes them.
+"""Locating the HDF5 chunks of a selection; `cfagg.formats.values.by_table` reads and decodes them.
 
-Only the look-up of positions in the library's tables holds its lock.
+The library's lock is held only while positions are looked up in its tables.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 __all__ = ["can_read", "raw", "read", "scan", "table"]
 
-#: Chunks whose positions are looked up at once, and so the share of the table that is held.
+#: Chunks whose positions are looked up at once, which limits the part of the table in memory.
 _BATCH = 1 << 14
 
-#: As few chunks are looked up one by one.
+#: Up to this many chunks are looked up one by one.
 _SINGLY = 16
 
-#: A table of so many chunks is gone through once and held.
+#: A table of up to this many chunks is iterated once and kept.
 _HELD = 1 << 16
 
-#: The first HDF5 library that gives the elements at which chunks begin when it goes through its table.
+#: The first HDF5 version that returns the first elements of chunks when its table is iterated.
 _ITERATES = (1, 14, 2)
 
 #: The mask of a chunk that passed no filter.
@@ -53,9 +53,9 @@ _ALL = 2**32 - 1
 
 
 class _Rows(NamedTuple):
-    """Neighbouring chunks along an axis: their length, the elements that are picked, and the place of the first."""
+    """Neighbouring chunks along an axis: their length, the selected elements, and the place of the first."""
 
-    # Only what was ever written is listed chunk by chunk: there may be millions of others.
+    # Only written chunks are listed one by one, since there may be millions of others.
     chunk: int
     picked: range
     place: int = 0
@@ -69,28 +69,28 @@ class _Rows(NamedTuple):
 
     @property
     def indices(self) -> list[int]:
-        """Which chunks they are."""
+        """Indices of the chunks."""
         if self.picked.step >= self.chunk:
             return [p // self.chunk for p in self.picked]
         return list(range(self.picked[0] // self.chunk, self.picked[-1] // self.chunk + 1))
 
     def parts(self, most: int) -> Iterator[_Rows]:
-        """Cut them into parts of at most so many chunks."""
+        """Split them into parts of at most `most` chunks."""
         picked, at = self.picked, 0
         while at < len(picked):
-            last = (picked[at] // self.chunk + most) * self.chunk  # the first element that is too far
+            last = (picked[at] // self.chunk + most) * self.chunk  # the first element beyond the part
             end = at + most if picked.step >= self.chunk else at - (picked[at] - last) // picked.step
             part = picked[at:end]
             yield _Rows(self.chunk, part, self.place + at)
             at += len(part)
 
     def touched(self) -> Iterator[tuple[int, slice, slice]]:
-        """Yield each with its place in the block and the place in the chunk."""
+        """Yield each chunk with its place in the block and the place in the chunk."""
         for index, place, within in touched(Regular(self.picked[-1] + 1, self.chunk), self.picked):
             yield index, slice(self.place + place.start, self.place + place.stop), within
 
 
-#: Neighbouring chunks: of each axis some that are touched.
+#: Neighbouring chunks: some touched ones of each axis.
 _Box = Sequence[_Rows]
 
 
@@ -114,30 +114,29 @@ def scan(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
 ) -> Iterator[by_table.Part]:
     """Yield a hyperslab (0 <= start <= stop <= size, step > 0) by chunks: place, and values in stored byte order."""
-    # The values are overwritten by the next step; `opened` is the dataset where the caller has it open and holds the
-    # lock.
+    # The values are overwritten by the next step; `opened` is the dataset if the caller has it open and holds the lock.
     return by_table.decoded(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
 
 
 def raw(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
 ) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
-    """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored; see `scan`."""
+    """Yield index, filter mask and stored bytes of the chunks that a hyperslab touches; see `scan`."""
     return by_table.raw(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
 
 
 def few(checked: Checked, storage: Chunked, shape: Sequence[int], context: Context, most: int) -> ChunkTable | None:
-    """Return where all chunks of a dataset stand, `None` where these are more than `most`, or are damaged."""
+    """Return the table of all chunks of a dataset, or `None` if these are more than `most`, or damaged."""
     try:
         return table(checked, storage, shape, context, min(most, _HELD))
     except CfaggError:
-        return None  # whoever reads says what is wrong
+        return None  # reading reports what is wrong
 
 
 def table(
     checked: Checked, storage: Chunked, shape: Sequence[int], context: Context, most: int | None = None
 ) -> ChunkTable:
-    """Return where all chunks of a dataset that is not empty stand; a `LimitError` tells of more than `most`."""
+    """Return the table of all chunks of a non-empty dataset; raise `LimitError` for more than `most`."""
     box = [_Rows(c, range(n)) for c, n in zip(storage.chunks, shape, strict=True)]
     made = _Table(checked, storage, [slice(0, n, 1) for n in shape], context, None, most)
     entries, fill = made.look_up(box, whole=True)
@@ -152,7 +151,7 @@ def table(
 def _placed(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
 ) -> Iterator[by_table.Placed]:
-    """Yield the chunks that a hyperslab touches; many neighbours of which none was written come as one."""
+    """Yield the chunks that a hyperslab touches; many unwritten neighbours are combined into one."""
     if any(s.start >= s.stop for s in slices):
         return
     shape = storage.chunks
@@ -182,7 +181,7 @@ def _placed(
 
 
 def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | None:
-    """Return the one chunk that a hyperslab touches, `None` where it touches several."""
+    """Return the single chunk that a hyperslab touches, or `None` if it touches several."""
     index, place, within = [], [], []
     for chunk, s in zip(chunks, slices, strict=True):
         picked = range(s.start, s.stop, s.step)
@@ -197,7 +196,7 @@ def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | 
 
 
 def _boxes(axes: Sequence[_Rows], most: int) -> Iterator[_Box]:
-    """Cut the chunks that a hyperslab touches into boxes of at most so many, in C order."""
+    """Split the chunks that a hyperslab touches into boxes of at most `most`, in C order."""
     rows, *inner = axes
     count = math.prod(axis.size for axis in inner)
     if count <= most:
@@ -218,7 +217,7 @@ def _indices(box: _Box) -> Iterator[tuple[int, ...]]:
 
 
 class _Table:
-    """Where chunks stand in the file, as one reading of a hyperslab asks for them."""
+    """The locations of chunks in the file, looked up for one hyperslab."""
 
     def __init__(
         self,
@@ -236,12 +235,12 @@ class _Table:
         self._fill: Any = None
 
     def look_up(self, box: _Box, *, whole: bool = False) -> tuple[list[by_table.Entry] | None, Any]:
-        """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones.
+        """Return an entry per chunk, or `None` if no chunk was ever written, and the value of unwritten ones.
 
-        Of the `whole`, no entries are made where the table is held from now on.
+        For the `whole`, no entries are created if the table is kept from now on.
         """
         if self.held is None:
-            # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
+            # A table written by the netCDF library is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and _count(box) <= indexes.MOST:
                 head = Head(self.checked.handle)
                 size = self.storage.encoding.dtype.itemsize
@@ -258,7 +257,7 @@ class _Table:
         return by_table.entries(self.held, cells.reshape(-1)), self._fill
 
     def _ask(self, box: _Box) -> list[by_table.Entry] | None:
-        """Let the library look; `None` where the whole table is held from now on."""
+        """Look up entries through the library; return `None` if the whole table is kept from now on."""
         import h5py
 
         from cfagg.formats.hdf5 import library_variables
@@ -274,7 +273,7 @@ class _Table:
                 plain_edges = layout is not None and layout.plain_edges
                 found = self._found(dataset, box, listing(dataset, kind, self.storage.chunks), plain_edges)
                 if self._fill is None and (found is None or any(offset is None for _, offset, _ in found)):
-                    # Of other types only what refers to something is looked at, and nothing is there.
+                    # For other types only references are checked, and there are none.
                     dtype = self.storage.encoding.dtype
                     self._fill = (
                         np.void(bytes(dtype.itemsize)) if dtype.kind == "V" else library_variables.fill(dataset)
@@ -290,7 +289,7 @@ class _Table:
 
     def _found(self, dataset: Any, box: _Box, listed: Listing | None, plain_edges: bool) -> list[by_table.Entry] | None:
         """Return the entries of a box, or `None` after the whole table was read."""
-        # With plain edges, chunks across the dataset's end pass no filter, which the library's masks do not say.
+        # With plain edges, chunks across the dataset's end pass no filter, which the library's masks do not show.
         import h5py
 
         chunks = self.storage.chunks
@@ -329,11 +328,11 @@ class _Table:
 
 
 def _looked_up(dataset: Any, starts: list[tuple[int, ...]], at_once: bool) -> list[by_table.Entry]:
-    """Return the entries of the chunks that begin at some elements."""
+    """Return the entries of the chunks that begin at given elements."""
     if not at_once:
         infos = map(dataset.get_chunk_info_by_coord, starts)
         return [(int(i.filter_mask), i.byte_offset, int(i.size)) for i in infos]
-    # The library goes through the whole table for each chunk, and so once for all of them.
+    # The library iterates the whole table for each chunk, so this does it once for all of them.
     table: dict[tuple[int, ...], by_table.Entry] = {}
     missing = set(starts)
 

@@ -1,6 +1,6 @@
-"""netCDF-4 files read without the HDF5 library: several times faster, for what the netCDF library usually writes.
+"""netCDF-4 files read without the HDF5 library: several times faster, for files as usually written by netCDF.
 
-Names, attributes, types and shapes are taken from the object headers; values are not touched.  Whatever is unusual or
+Names, attributes, types and shapes are read from the object headers; values are not touched.  Anything unusual or
 damaged is left to the HDF5 library by returning `None`.
 
 Source: HDF5 File Format Specification, version 3.
@@ -37,14 +37,14 @@ __all__ = ["open_fast", "parsed"]
 
 
 def open_fast(handle: Handle) -> Dataset | None:
-    """Return the model of an HDF5-based file, closed with it, or `None` where the library has to look itself."""
+    """Return the model of an HDF5-based file, closed with it, or `None` if the library has to be used."""
     with bytes_of(handle) as data:
         read = parsed(data, handle)
         return None if read is None or damaged(data, read[1]) else read[0]
 
 
 def parsed(data: Bytes, handle: Handle) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
-    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`."""
+    """Return the model and the structures whose checksums have not been verified yet, or `None` as `open_fast`."""
     source = handle.key.path
     try:
         reader = _Reader(Space(data), handle)
@@ -57,7 +57,7 @@ def parsed(data: Bytes, handle: Handle) -> tuple[Dataset, list[tuple[int, int, i
 
 
 class _File:
-    """The file as the HDF5 library opens it, when the first values are read."""
+    """The file in the HDF5 library, opened when the first values are read."""
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
@@ -70,7 +70,7 @@ class _File:
         return self.opened
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         if self.opened is not None:
             with LIBRARY:
                 close_hdf5(self.opened)
@@ -92,7 +92,7 @@ class _Reader:
         self.attributes = Attributes(self.objects)
 
     def root(self) -> Group:
-        """Return the whole."""
+        """Return the root group."""
         root, top = Group(), self.objects.top()
         seen = {top}
         waiting = [(root, self.headers.read(top), b"", 0)]
@@ -111,7 +111,7 @@ class _Reader:
                 messages = {} if inner is None else fixed_messages(inner)
                 if inner is not None and SPACE not in messages:
                     seen.add(address)
-                    if TYPE not in messages:  # else a named type
+                    if TYPE not in messages:  # otherwise a named type
                         below.append((group.child(name_of(name)), inner, where, depth + 1))
                     continue
                 if known is None and inner is not None:
@@ -127,7 +127,7 @@ class _Reader:
         return partial(_values, self.values, where, known, self.stored[known.address])
 
     def _found(self, address: int, found: Object | Alike) -> Description:
-        """Return what is known of a dataset."""
+        """Return the description of a dataset."""
         described = found.header.described if isinstance(found, Alike) else None
         if described is None:
             messages = fixed_messages(found)
@@ -141,13 +141,13 @@ class _Reader:
         return Description(address, shape, grows, dtype, kind, attributes, internal, scales)
 
 
-#: Of values in files that nobody refers to.
+#: Context of values in files to which no aggregation refers.
 _CONTEXT = Context("", FragmentReadError, FragmentReadError)
 
 
 @lru_cache(1024)
 def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
-    """Return the type of values in native byte order, and what they are."""
+    """Return the type of values in native byte order, and their kind."""
     what, dtype = type_of(data)
     if what == "number":
         native = dtype.newbyteorder("=")
@@ -160,7 +160,7 @@ def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
 
 
 def _values(file: _File, path: bytes, known: Description, found: Object | Alike, variable: Variable) -> OpenVariable:
-    """Return what reads the values of a dataset."""
+    """Return the reader of the values of a dataset."""
 
     def find() -> Any:
         stored = _stored(file.handle, path, known, found, variable)
@@ -178,9 +178,9 @@ def _values(file: _File, path: bytes, known: Description, found: Object | Alike,
 def _stored(
     handle: Handle, path: bytes, known: Description, found: Object | Alike, variable: Variable
 ) -> StoredVariable | None:
-    """Return where the values of a dataset stand, `None` where the HDF5 library reads them."""
-    # A netCDF dimension that may grow can be longer than the dataset.  Files on other machines are not in the pool of
-    # the library, which may have to look chunks up.
+    """Return the location of the values of a dataset, or `None` if the HDF5 library reads them."""
+    # An unlimited netCDF dimension can be longer than the dataset.  Remote files are not in the pool of the library,
+    # which may be needed to look up chunks.
     if variable.shape != known.shape or known.kind not in ("integer", "float", "char") or handle.data is not None:
         return None
     from cfagg.cf.header import Header

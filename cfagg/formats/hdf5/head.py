@@ -1,7 +1,7 @@
-"""Headers that were parsed before: the files of one series mostly have the same bytes there.
+"""Cache of parsed headers: the files of one series mostly have the same bytes there.
 
-What a parser gives depends on nothing but the bytes that it takes.  Where a file has the very same bytes at the same
-places, checksums included, the result is the same too, and only these bytes are compared.
+The result of a parser depends only on the bytes that it reads.  If a file has exactly the same bytes at the same
+positions, including checksums, the result is the same, too, and only these bytes are compared.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from cfagg.storage.locks import forkable
 
 __all__ = ["Head", "forget", "remembered"]
 
-#: Longest structure, and most bytes and requests that one variable's header may take.
+#: Longest structure, and most bytes and requests for the header of one variable.
 _LONGEST, _BYTES, _REQUESTS = 2**18, 2**22, 256
 
-#: As many bytes are read at once: what belongs together mostly stands together.
+#: Bytes that are read at once, since related structures are mostly close together.
 _BLOCK = 2**10
 
-#: What is remembered: so many questions, and so many answers to each.
+#: Limits of the cache: number of questions, and of answers to each.
 _QUESTIONS, _ANSWERS = 64, 4
 
-#: Most bytes behind the first ones that an answer follows from.
+#: Most bytes after the first ones on which an answer may depend.
 _BEHIND = 2**14
 
 
 class Head:
-    """The bytes of an open file, here or on another machine: the first are at hand, a bounded number are read."""
+    """The bytes of an open local or remote file: the first are in memory, a bounded number are read."""
 
     def __init__(self, handle: Handle, head: bytes = b"") -> None:
         self.head, self.size = head, handle.key.size
@@ -46,7 +46,7 @@ class Head:
 
     def __getitem__(self, where: slice) -> bytes:
         at, end = where.start, min(where.stop, self.size)
-        # All that was asked for: another file may have more there.
+        # The full range, since another file may have more bytes there.
         self._taken.append((at, where.stop))
         if at >= end:
             return b""
@@ -69,18 +69,18 @@ class Head:
         return data[: end - at]
 
     def record(self) -> list[tuple[int, int]]:
-        """Note from now on which bytes are taken; return what was noted before."""
+        """Start recording which bytes are read; return the previous record."""
         before, self._taken = self._taken, []
         return before
 
     def take(self, places: Iterable[slice]) -> None:
-        """Note bytes that were taken, though not here."""
+        """Record bytes that were read elsewhere."""
         self._taken += [(place.start, place.stop) for place in places]
 
     def recorded(self, before: list[tuple[int, int]]) -> list[slice] | None:
-        """Return the places of the bytes taken since `record`, `None` where many are not among the first bytes.
+        """Return the positions of the bytes read since `record`, or `None` if many are beyond the first bytes.
 
-        Others stand behind these, in the order in which they were taken: who reads the same again takes them too.
+        Those beyond come last, in the order in which they were read, as they will be when the same is read again.
         """
         taken, first = self._taken, len(self.head)
         self._taken = before + taken
@@ -95,7 +95,7 @@ class Head:
 
 
 class _Answer(NamedTuple):
-    """What a parser gave, and the bytes that it follows from."""
+    """The result of a parser, and the bytes on which it depends."""
 
     bytes: tuple[tuple[slice, bytes], ...]
     value: Any
@@ -106,9 +106,9 @@ _known: OrderedDict[Hashable, tuple[_Answer, ...]] = OrderedDict()
 
 
 def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
-    """Return what `parse` returns, from before where a file with the same bytes was asked the same question."""
-    # The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not
-    # changed.  `parse` may ask further questions.
+    """Return the result of `parse`, from the cache if the question was asked about a file with the same bytes."""
+    # The question includes everything on which `parse` depends besides the bytes that it reads; its result is shared
+    # and must not be changed.  `parse` may ask further questions.
     head, first = file.head, len(file.head)
 
     def taken(place: slice) -> bytes:

@@ -1,7 +1,7 @@
-"""Object headers like others that were parsed before: only what differs is taken from their bytes.
+"""Object headers similar to ones parsed before: only the parts that differ are read from their bytes.
 
-The files of one program have headers of the same messages and lengths, which differ in places and in values of
-attributes.  All other bytes of a header are compared with those of the earlier one, from which the same follows.
+The files of one program have headers with the same messages and lengths, which differ in addresses and attribute
+values. All other bytes of a header are compared with those of the earlier one; if equal, their meaning is the same.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from cfagg.storage.locks import forkable
 
 __all__ = ["Alike", "Header", "Headers", "fixed_messages", "forget"]
 
-#: Headers that are remembered, and of one file, their bytes together and each, and their structures of one length.
+#: Limits of the cache: headers, headers of one file, bytes of all and of each, and structures of one length.
 _MOST, _OF_FILE, _BYTES, _LONGEST, _STRUCTURES = 1 << 13, 1 << 10, 1 << 24, 1 << 16, 8
 
-#: Attributes that refer to other objects, of which only the values differ from file to file.
+#: Attributes that refer to other objects, of which only the values differ between files.
 _REFERRING = (b"DIMENSION_LIST", b"REFERENCE_LIST")
 
 _Picker = Callable[[Any], tuple[Any, ...]]
 
 
 def _picker(keys: Sequence[int] | Sequence[slice]) -> _Picker:
-    """Return what takes several items out of bytes or out of a tuple, at once."""
+    """Return a function that picks several items from bytes or a tuple at once."""
     if len(keys) == 1:
         (only,) = keys
         return lambda whole: (whole[only],)
@@ -49,7 +49,7 @@ def _picker(keys: Sequence[int] | Sequence[slice]) -> _Picker:
 
 
 class Header:
-    """What follows from the fixed bytes of a header: its messages, and where among its other values attributes are."""
+    """The part of a header in its fixed bytes: its messages, and which of its other values are attributes."""
 
     def __init__(
         self, messages: Mapping[int, bytes], kinds: Sequence[int], orders: Sequence[int], found: Object
@@ -58,27 +58,27 @@ class Header:
         self._attributes = [i for i, kind in enumerate(kinds) if kind == ATTRIBUTE]
         if self.ordered:
             self._attributes.sort(key=orders.__getitem__)
-        #: Where the values of other messages stand: the last of several of a kind counts.
+        #: Indices of the values of other messages, by kind; the last of several counts.
         self.last = {kind: i for i, kind in enumerate(kinds) if kind not in (ATTRIBUTE, LINK)}
         self.dense = self.last.get(ATTRIBUTES)
         #: The numbers of all messages.
         self.numbers = messages.keys() | self.last.keys()
-        #: Where the references to dimensions stand: the number of the value, and the byte in it.
+        #: Location of the references to dimensions: the index of the value, and the byte in it.
         self.scales: tuple[int, int] | None = None
-        #: Where what uses a dimension is listed.
+        #: Indices of the lists of users of a dimension.
         self.users: list[int] = []
-        #: Whether the list of dimensions is none of references, one for each.
+        #: Whether the list of dimensions does not consist of one reference for each.
         self.odd = False
         self.plain: _Picker = _picker(())
-        #: What `cfagg.formats.hdf5.small` knows of how the values are stored.
+        #: Cached by `cfagg.formats.hdf5.small`: how the values are stored.
         self.plan: Any = None
-        #: Shape, which dimensions grow, type and kind of a dataset, where they were asked for.
+        #: Shape, which dimensions are unlimited, type and kind of a dataset, if they have been requested.
         self.described: Any = None
-        #: What `cfagg.formats.hdf5.variables` knows of the last variable.
+        #: Cached by `cfagg.formats.hdf5.variables`: the last variable.
         self.variable: Any = None
 
     def settle(self, values: Sequence[bytes]) -> bool:
-        """Find out which attributes refer to others; return whether what is known of these holds for all like it."""
+        """Find the attributes that refer to others; return whether the result applies to all similar headers."""
         plain, listed = [], 0
         for i in self._attributes:
             name, flags, kind, space, end = attribute_of(values[i])
@@ -101,11 +101,11 @@ class Header:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions; none of a group."""
+        """Sizes of the dimensions; empty for a group."""
         return shape_of(self.messages[SPACE])[0] if SPACE in self.messages else ()
 
     def object(self, values: Sequence[bytes]) -> Object:
-        """Return what `Objects.read` does of a header with these values."""
+        """Return the result of `Objects.read` for a header with these values."""
         found = Object()
         found.ordered = self.ordered
         found.messages = {**self.messages, **{kind: values[i] for kind, i in self.last.items()}}
@@ -118,7 +118,7 @@ class Header:
 
 
 class Alike:
-    """An object header like an earlier one."""
+    """An object header similar to an earlier one."""
 
     __slots__ = ("header", "values")
 
@@ -126,29 +126,29 @@ class Alike:
         self.header, self.values = header, values
 
     def object(self) -> Object:
-        """Return what `Objects.read` does."""
+        """Return the result of `Objects.read`."""
         return self.header.object(self.values)
 
 
 def fixed_messages(found: Object | Alike) -> Mapping[int, bytes]:
-    """Return those messages of an object by their numbers that are the same in all headers like it."""
+    """Return the messages of an object, by number, that are the same in all similar headers."""
     return found.header.messages if isinstance(found, Alike) else found.messages
 
 
 class _Node:
-    """What follows from the fixed bytes of a part of a header, and of the parts before it."""
+    """The information in the fixed bytes of a part of a header, and of the parts before it."""
 
     __slots__ = ("continued", "header", "patterns", "taken")
 
     def __init__(self, continued: Sequence[tuple[slice, int]], taken: Sequence[slice]) -> None:
-        #: Where the places of further parts stand, with their lengths.
+        #: Positions of the addresses of further parts, with their lengths.
         self.continued, self.taken = tuple(continued), _picker(taken) if taken else None
         self.patterns: list[_Pattern] = []
         self.header: Header | None = None
 
 
 class _Pattern:
-    """Parts of one structure: what of them is fixed, and what follows from it."""
+    """Parts of one structure: which bytes are fixed, and the information in them."""
 
     __slots__ = ("fixed", "holes", "known")
 
@@ -163,7 +163,7 @@ class _Pattern:
 
 
 class _Memory:
-    """All that is remembered, by the length of the first part and the name of the object."""
+    """The cache, by the length of the first part and the name of the object."""
 
     def __init__(self) -> None:
         self.lock = forkable()
@@ -171,7 +171,7 @@ class _Memory:
         self.headers = self.bytes = 0
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Clear the cache."""
         self.first, self.headers, self.bytes = {}, 0, 0
 
 
@@ -192,7 +192,7 @@ class Headers:
         self._new = 0
 
     def read(self, at: int, name: bytes = b"") -> Object | Alike:
-        """Read an object header; those of one name are likely to be alike."""
+        """Read an object header; those of the same name are likely to be similar."""
         space = self.space
         before = space.state()
         prefix = space.begin(at, 32)
@@ -204,13 +204,13 @@ class Headers:
         new = self.objects.read(at)
         if new.parts and self._new < _OF_FILE:
             self._new += 1
-            with suppress(*ERRORS):  # which are raised where the attributes are decoded
+            with suppress(*ERRORS):  # which are raised when the attributes are decoded
                 _remember(new, name)
             new.parts = []
         return new
 
     def _alike(self, at: int, prefix: bytes, name: bytes) -> Alike | None:
-        """Return a header like an earlier one."""
+        """Return a header similar to an earlier one."""
         flags = prefix[5]
         skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
         begin = skip + (1 << (flags & 3))
@@ -244,7 +244,7 @@ class Headers:
 
 
 def _remember(found: Object, name: bytes) -> None:
-    """Remember a header that was just read, if what follows from it holds for all like it."""
+    """Cache a header that was just read, if its information applies to all similar ones."""
     size = len(name) + sum(len(body) for body, _ in found.parts)
     looked = _looked_through(found) if size <= _LONGEST else None
     if looked is None:
@@ -270,12 +270,12 @@ def _remember(found: Object, name: bytes) -> None:
             node.header = header
 
 
-#: Of a part: what is not fixed, where the places and lengths of further parts stand, and the messages that are taken.
+#: Of a part: ranges that are not fixed, positions and lengths of further parts, and the messages that are read.
 _Looked = tuple[list[tuple[int, int]], list[tuple[slice, int]], list[slice]]
 
 
 def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
-    """Return what is fixed in a header and what is not, `None` where more than its bytes decides."""
+    """Return the fixed and other parts of a header, or `None` if it depends on more than its bytes."""
     messages: dict[int, bytes] = {}
     kinds: list[int] = []
     orders: list[int] = []
@@ -283,7 +283,7 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
     parts: list[_Looked] = []
     step = 6 if found.ordered else 4
     for body, first in found.parts:
-        # Times, in front of the first message, say nothing.
+        # Times, before the first message, are irrelevant.
         holes = [(6, 22)] if not parts and body[5] & 32 else []
         continued, taken = [], []
         here, end = first, len(body) - 4
@@ -294,7 +294,7 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
             if kind in IGNORED:
                 holes.append((start, stop))
             elif body[here + 3] & 2:
-                if kind in KNOWN:  # it stands elsewhere
+                if kind in KNOWN:  # it is stored elsewhere
                     return None
                 messages[kind] = b""
             elif kind == CONTINUED:
@@ -317,7 +317,7 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
 
 
 def _differing(kind: int, data: bytes) -> tuple[int, int]:
-    """Return from where to where a message differs between headers that are alike."""
+    """Return the range in which a message differs between similar headers."""
     if kind == ATTRIBUTE:
         name, *_, end = attribute_of(data)
         return (end if name in _REFERRING else 0), len(data)

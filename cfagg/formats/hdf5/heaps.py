@@ -1,4 +1,4 @@
-"""Fractal heaps of HDF5: where groups and datasets of many links or attributes have them.
+"""Fractal heaps of HDF5, in which groups and datasets with many links or attributes store them.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -15,7 +15,7 @@ __all__ = ["Heap"]
 
 
 class Heap:
-    """A fractal heap, by the place of its header; what is filtered is unusual."""
+    """A fractal heap, by the address of its header; filtered ones are unusual."""
 
     def __init__(self, space: Space, at: int) -> None:
         found = struct.unpack_from("<4sBHHBI12QHQQHHQH", space.structure(at, 146))
@@ -52,11 +52,11 @@ class Heap:
         raise UnusualError
 
     def messages(self, identifiers: Sequence[bytes]) -> list[bytes]:
-        """Return several objects; those of one block are cut out of it."""
+        """Return several objects; those of the same block are sliced from it."""
         middle = 1 + self.offset_size
         end, known = middle + self.length_size, int.from_bytes
         found = []
-        # Blocks, where they begin and end, by the numbers of the shortest blocks that would stand there.
+        # Blocks with their start and end, by the index that a block of minimal size at that position would have.
         blocks: dict[int, tuple[bytes, int, int]] = {}
         nowhere = b"", 0, -1
         for identifier in identifiers:
@@ -88,7 +88,7 @@ class Heap:
         return self.space.take(at + offset - begin, length)
 
     def _find(self, offset: int) -> tuple[int, int, int]:
-        """Return place, begin in the heap and size of the block of values that holds an offset."""
+        """Return address, start in the heap and size of the block of values that contains an offset."""
         at, rows, begin = self.root, self.rows, 0
         first = self.start * self.width
         for _ in range(64):
@@ -112,7 +112,7 @@ class Heap:
         raise BrokenError
 
     def _large(self, number: int) -> bytes:
-        """Return an object that stands outside of the heap's blocks."""
+        """Return an object stored outside of the heap's blocks."""
         if self._huge is None:
             self._huge = {}
             for record in records(self.space, self._huge_tree, 1, 24):

@@ -1,4 +1,4 @@
-"""The indexes of chunks: whether the HDF5 library can go through one without harm, and small ones read without it.
+"""The indexes of chunks: whether the HDF5 library can iterate one safely, and reading of small ones without it.
 
 Source: HDF5 File Format Specification, version 3, "The Data Layout Message".
 """
@@ -24,20 +24,20 @@ from cfagg.formats.hdf5.trees import records
 
 __all__ = ["MOST", "check_index", "check_order", "listed", "positions"]
 
-#: The first bytes of indexes, by their numbers; those of version 3 of the layout have none.
+#: The first bytes of indexes, by their numbers; those of layout version 3 have no number.
 _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
 _MARKS = {0: _OLD_TREE, 3: b"FAHD\0", 4: b"EAHD\0", 5: _TREE}
-#: Where in them the place of their first block stands.
+#: Position in them of the address of their first block.
 _BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
-#: And how many entries they have.
+#: And of the number of their entries.
 _ENTRIES = {b"FAHD\0": 8, b"EAHD\0": 44}
-#: So many need no explanation by the file's size or the dataset's shape.
+#: Number of entries that is plausible for any size of the file and shape of the dataset.
 _MANY = 1 << 20
 
 #: Chunks and nodes of the largest index that is read here, rows of a node, and levels.
 MOST, _DEEPEST = 1024, 16
 
-#: Rows of a node of a version 1 B-tree, unless the superblock says otherwise: of other files the library reads more.
+#: Rows of a node of a version 1 B-tree, unless the superblock differs; then the library reads more.
 _ROWS = 64
 
 #: Records of chunks without and with filters.
@@ -45,7 +45,7 @@ _PLAIN, _FILTERED = 10, 11
 
 
 def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> Layout | None:
-    """Look at the index of a dataset's chunks, and return the layout, `None` where it is another or an old one."""
+    """Check the index of a dataset's chunks, and return the layout, or `None` for a different or old one."""
     if message[0] not in (3, 4, 5) or message[1] != CHUNKED:
         return None
     layout = layout_of(message)
@@ -65,22 +65,22 @@ def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> La
     elif mark == _TREE:
         head = space.take(at, 38)
         kind, size = struct.unpack_from("<B4xH", head, 5)
-        # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
+        # The layout also has the bytes of a node, and how full it is when split or merged.
         if head[6:10] + head[14:16] != settings:
             raise BrokenError
         plain = 8 * sizes
         if (kind, size) != (_PLAIN, plain) and not (kind == _FILTERED and plain + 4 < size <= plain + 12):
             raise BrokenError
-        # Of those out of order the library lists chunks that it does not find when it reads.
+        # If they are out of order, the library lists chunks that it does not find when reading.
         rank, before = sizes - 1, b""
         for record in records(space, at, kind, size):
-            # As bytes numbers are in order if their highest byte comes first.
+            # Big-endian bytes have the same order as the numbers.
             start = struct.pack(f">{rank}Q", *struct.unpack_from(f"<{rank}Q", record, size - 8 * rank))
             if start <= before:
                 raise BrokenError
             before = start
     else:
-        # What the layout says of the index stands in it once more, in another order.
+        # The index repeats the settings of the layout in another order.
         head = space.take(at, _BLOCKS[mark] + 8)
         same = head[7:8] if mark == b"FAHD\0" else bytes(head[i] for i in (7, 8, 10, 9, 11))
         if same != settings or head[5] > 1 or (head[5] == 0) != (head[6] == 8):
@@ -88,7 +88,7 @@ def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> La
         (block,) = struct.unpack_from("<Q", head, _BLOCKS[mark])
         if block != UNDEFINED and space.take(block, 4) not in (b"FADB", b"EAIB"):
             raise BrokenError
-        # The library goes through all of them for each chunk that it looks for.
+        # The library iterates all of them for each chunk that it searches for.
         (entries,) = struct.unpack_from("<Q", head, _ENTRIES[mark])
         chunks = prod(-(-n // c) for n, c in zip(shape or (), chunk[:-1], strict=False))
         if entries > max(chunks, space.size, _MANY):
@@ -97,7 +97,7 @@ def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> La
 
 
 def _check_old(space: Space, root: int, sizes: int) -> None:
-    """Look whether each node of a version 1 B-tree is one level below the one above: the library goes down for ever."""
+    """Check that each node of a version 1 B-tree is one level below its parent; else the library descends for ever."""
     key = 8 + 8 * sizes
     waiting = [(root, -1)]
     while waiting:
@@ -114,9 +114,9 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
 
 
 def check_order(space: Space, layout: Layout) -> None:
-    """Look whether the keys of a version 1 B-tree that was checked are in order, where a layout has one.
+    """Check that the keys of a checked version 1 B-tree are in order, if the layout has one.
 
-    Else the library lists chunks that it does not find when it reads.
+    Otherwise the library lists chunks that it does not find when reading.
     """
     if layout.version != 3 or layout.at == UNDEFINED:
         return
@@ -130,14 +130,14 @@ def check_order(space: Space, layout: Layout) -> None:
         rows = np.frombuffer(space.take(at + 24, size) + bytes(8 if count else 0), entry)
         places = rows["start"].tolist()
         starts = (rows["start"] // np.asarray(layout.chunk, np.int64)).tolist()
-        # A place beyond what is signed comes out negative.
+        # Positions beyond the signed range become negative.
         if (
             rows["start"].min(initial=0) < 0
             or any(map(operator.ge, starts, starts[1:]))
             or (not level and rows["start"][:-1, -1].any())
         ):
             raise BrokenError
-        # What a node begins with is what the one above it says of it.
+        # The first key of a node is that in its parent.
         if first is not None and places[:1] != [first]:
             raise BrokenError
         if level:
@@ -147,23 +147,23 @@ def check_order(space: Space, layout: Layout) -> None:
 def positions(
     data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], indices: Sequence[tuple[int, ...]], size: int = 1
 ) -> list[tuple[int, int | None, int]] | None:
-    """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look.
+    """Return filter mask, byte offset and stored size of chunks, or `None` if the library has to be used.
 
     `size`: the bytes of an element.
     """
-    # That of a newer kind is read whole.  What stands in the file is not compared with its size.
+    # Newer kinds are read whole.  Positions are not compared with the size of the file.
     if isinstance(tree, NewerIndex):
         rows = tree.listed(data, MOST)
         if rows is None:
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
-        if len(indices) == 1:  # as of a point in each of thousands of files
+        if len(indices) == 1:  # as for a point in each of thousands of files
             n = np.ravel_multi_index(indices[0], counts)
             return [(0 if rows.mask is None else int(rows.mask[n]), int(rows.offset[n]), int(rows.size[n]))]
         numbers = np.ravel_multi_index(tuple(np.transpose(indices)), counts)
         columns = (rows.masks, rows.offset, rows.size)
         return list(zip(*(column[numbers].tolist() for column in columns), strict=True))
-    # A version 1 B-tree, as the netCDF library writes it, that has them all.
+    # A version 1 B-tree as written by the netCDF library, which has all chunks.
     nodes: dict[int, _Node] = {}
     found: list[tuple[int, int | None, int]] = []
     try:
@@ -171,7 +171,7 @@ def positions(
             start = tuple(map(operator.mul, index, chunk))
             node = nodes.get(tree) or _node(data, tree, (*chunk, size), nodes)
             while node is not None and node.level:
-                # That of the last child that begins no later; each is one level below the one above.
+                # The last child that begins no later; each is one level below its parent.
                 below = bisect_right(node.starts, start) - 1
                 if below < 0:
                     return None
@@ -188,7 +188,7 @@ def positions(
 
 
 class _Node(NamedTuple):
-    """A node of a version 1 B-tree: rows of bytes, mask, first element and 0, and place, by first elements."""
+    """A node of a version 1 B-tree: rows of size, mask, first element, 0 and address, also by first elements."""
 
     level: int
     rows: list[tuple[int, ...]]
@@ -197,8 +197,8 @@ class _Node(NamedTuple):
 
 
 def _node(data: Bytes, at: int, chunk: Sequence[int], nodes: dict[int, _Node]) -> _Node | None:
-    """Read a node, and keep it in `nodes`; `None` where it is none, or its rows are not in order."""
-    # A key has a start in each dimension and in the element, whose size is the last of the chunk.
+    """Read a node, and store it in `nodes`; return `None` if it is invalid, or its rows are not in order."""
+    # A key has a start in each dimension and within the element, whose size is the last one of the chunk.
     entry = struct.Struct(f"<II{len(chunk)}QQ")
     mark, level, count = struct.unpack("<5sBH", data[at : at + 8])
     if mark != _OLD_TREE or not 0 < count <= _ROWS or level > _DEEPEST or len(nodes) >= MOST:
@@ -220,7 +220,7 @@ def _node(data: Bytes, at: int, chunk: Sequence[int], nodes: dict[int, _Node]) -
 def listed(
     data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int, size: int = 1
 ) -> Listed | None:
-    """Return where all chunks stand, `None` where the library has to look; places may be beyond the file's end.
+    """Return the locations of all chunks, perhaps beyond the file's end, or `None` if the library has to be used.
 
     `size`: the bytes of an element.
     """
@@ -236,7 +236,7 @@ def listed(
     count, entry, sizes = 0, _entry(rank + 1), (*chunk, size)
     try:
         if total == 1:
-            # As most coordinates have, and fields of files of one time.
+            # As for most coordinates, and for fields in files with one time.
             one = data[tree : tree + 64 + 16 * rank]
             mark, level, used, stored, mask, *start, child = struct.unpack_from(f"<5sBH16xII{rank + 1}QQ", one)
             end = struct.unpack_from(f"<{rank + 1}Q", one, 56 + 8 * rank)
@@ -248,14 +248,14 @@ def listed(
             node = data[at : at + whole]
             mark, level, used = struct.unpack_from("<5sBH", node)
             count += used
-            # Each node is one level below the one above, so that this ends, and no longer than the library's.
+            # Each node is one level below its parent, so that this ends, and each is as long as in the library.
             if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most or not 0 < used <= _ROWS:
                 return None
             behind = 24 + used * entry.itemsize
             if behind + entry.itemsize > whole:
                 node = data[at : at + behind + entry.itemsize]
             rows = np.frombuffer(node, entry, used, 24)
-            # The library looks from the first key of a node, which the one above has too, to the one behind the last.
+            # The library searches from the first key of a node, which its parent also has, to the one after the last.
             end = struct.unpack_from(f"<{rank + 1}Q", node, 8 + behind)
             starts = rows["start"]
             if (first and starts[0].tobytes() != first) or not _ends(end, starts[-1].tolist(), sizes):
@@ -277,7 +277,7 @@ def listed(
 
 
 def _ends(end: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Return whether the key behind the last row of a node is one, and comes behind it, in whole chunks."""
+    """Return whether the key after the last row of a node is valid and greater, in whole chunks."""
     if end[-1] > sizes[-1] or any(map(operator.mod, end, sizes)):
         return False
     return tuple(map(operator.floordiv, end, sizes)) > tuple(map(operator.floordiv, last, sizes))
@@ -285,5 +285,5 @@ def _ends(end: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> bool
 
 @lru_cache(64)
 def _entry(sizes: int) -> np.dtype[Any]:
-    """Return the type of an entry of a version 1 B-tree of chunks: a key, with so many numbers, and the child."""
+    """Return the type of an entry of a version 1 B-tree of chunks: a key with `sizes` numbers, and the child."""
     return np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<i8", (sizes,)), ("child", "<u8")])

@@ -1,4 +1,4 @@
-"""Files that are open in the HDF5 library, through h5py's low-level interface."""
+"""Files opened in the HDF5 library, through h5py's low-level interface."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cfagg.storage.files import Handle
 
 __all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_file", "release"]
 
-#: What h5py raises about a damaged file.
+#: Errors that h5py raises for damaged files.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
 
 def _open_path(path: str) -> Any:
-    """Return a file that is only read."""
-    # HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
-    # another program is writing; so several ways are tried.
+    """Return a file opened for reading."""
+    # HDF5 opens a file again only with the same settings as in the process so far, and only without a lock if another
+    # program is writing it, so several settings are tried.
     import h5py
 
     name = path.encode("utf-8", "surrogateescape")
@@ -43,7 +43,7 @@ def _open_path(path: str) -> Any:
 
 
 def open_file(handle: Handle) -> Any:
-    """Return a file that is only read, one on another machine through a file object; it is not kept."""
+    """Return a file opened for reading, a remote one through a file object; it is not cached."""
     if handle.data is None:
         return _open_path(handle.library_path)
     import h5py
@@ -54,21 +54,21 @@ def open_file(handle: Handle) -> Any:
 
 @cache
 def _close_at_exit() -> None:
-    """Close such files while there is still a Python to read them with; the HDF5 library crashes without."""
+    """Close such files before Python shuts down, as the HDF5 library would crash if it then read them."""
     atexit.register(lambda: _pool.shrink(0))
 
 
 def address_of(opened: Any) -> int:
-    """Return where the header of an open object stands, from where HDF5 begins."""
+    """Return the address of the header of an open object, relative to the start of HDF5."""
     # `h5py.h5o.get_info` also counts the bytes of the object's index of chunks, and crashes on a damaged one.
     import h5py
 
     low, high = h5py.h5g.get_objinfo(opened).objno
-    return int(low | high << 32)  # the high part is used where a long has 32 bits
+    return int(low | high << 32)  # the high part is used if a long has 32 bits
 
 
 def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
-    """Return the values of an attribute of numbers, in native byte order, or of texts; `None` for other types."""
+    """Return the values of an attribute of numbers, in native byte order, or texts, or `None` for other types."""
     import h5py
 
     kind = attribute.get_type()
@@ -82,7 +82,7 @@ def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
 
 
 def close_hdf5(opened: Any) -> None:
-    """Close a file that was only read: whatever the library says of it, nothing is lost."""
+    """Close a file that was only read, ignoring errors of the library."""
     with contextlib.suppress(OSError, RuntimeError):
         opened.close()
 

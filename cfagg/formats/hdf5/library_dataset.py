@@ -1,7 +1,7 @@
-"""HDF5-based netCDF files through h5py's low-level interface, group by group as the netCDF library understands them.
+"""HDF5-based netCDF files through h5py's low-level interface, group by group, interpreted as by the netCDF library.
 
-What the netCDF library writes for itself is not shown.  Nothing leads out of the file: external links are left out,
-values in external or virtual storage are not read.
+Internal objects of the netCDF library are not shown.  Nothing outside the file is accessed: external links are omitted,
+and values in external or virtual storage are not read.
 
 Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales specification.
 """
@@ -87,17 +87,17 @@ class _Walk:
 
     def __init__(self, file: Any, handle: Handle, data: Bytes) -> None:
         self.file, self.handle, self.source = file, handle, handle.key.path
-        #: What the library says of a place begins behind the user block.
+        #: Addresses in the library are relative to the end of the user block.
         self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
         self.assembly = Assembly(handle.key.size)
         self.objects = 0
         #: By address, because a dataset may have several names.
         self.known: dict[int, Description] = {}
-        #: Bytes that texts of variable length may have: each should be shown once.
+        #: Most bytes of all texts of variable length, each of which should be shown once.
         self.left = 2 * int(file.get_filesize()) + (1 << 20)
 
     def root(self) -> Group:
-        """Return the whole."""
+        """Return the root group."""
         root = Group()
         top = h5py.h5g.open(self.file, b"/")
         seen = {address_of(top)}
@@ -122,7 +122,7 @@ class _Walk:
         return root
 
     def _names(self, group: Any) -> list[bytes]:
-        """Return the names of what a group links, by creation where that is tracked, else by name."""
+        """Return the names of the links of a group, by creation order if it is tracked, else by name."""
         tracked = group.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
         names: list[bytes] = []
         order = h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME
@@ -133,14 +133,14 @@ class _Walk:
         return names
 
     def _member(self, group: Any, name: bytes) -> Any:
-        """Return what a link leads to within the file, `None` where it leads nowhere or elsewhere."""
+        """Return the target of a link within the file, or `None` if it is broken or outside."""
         try:
             return member(group, self.file, name)
         except LeavesError:
             return None
 
     def _spend(self, value: AttributeValue) -> None:
-        """Count the bytes of texts, which the file could repeat without end."""
+        """Count the bytes of texts, which the file could repeat endlessly."""
         if isinstance(value, str | tuple):
             self.left -= len(value) if isinstance(value, str) else sum(map(len, value))
             if self.left < 0:
@@ -160,7 +160,7 @@ class _Walk:
             grows = tuple(n == h5py.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
             dtype, kind = _type(dataset.get_type())
             found = self.known[address] = Description(address, shape, grows, dtype, kind, attributes, internal, scales)
-        # Not the dataset is kept, which would keep the file open, but its path.
+        # The path is kept and not the dataset, which would keep the file open.
         file, handle, source = self.file, self.handle, self.source
         name = name_of(path.rpartition(b"/")[2])
         self.assembly.add(group, name, found, lambda v: Values(handle, lambda: file, path, f"{source}: {v.path}"))
@@ -168,16 +168,16 @@ class _Walk:
     def _attributes(
         self, owner: Any, path: bytes, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], Mapping[str, AttributeValue], Sequence[int | None] | None]:
-        """Return the attributes, those that are the library's own, and where the dimensions are."""
-        # The library is asked only for what is not read without it, and for nothing of variable length: there it
-        # believes whatever the file says of lengths and places.
+        """Return the attributes, the library's internal ones, and the addresses of the dimensions."""
+        # The library is used only if they cannot be read without it, and never for values of variable length, for which
+        # it trusts all lengths and addresses in the file.
         own = self.own.read(address_of(owner), rank)
         if own is not None:
             for value in own[0].values():
                 self._spend(value)
             return own
         names: list[bytes] = []
-        # Where no order is kept this is the order in which they are stored, or that of their names.
+        # If no order is tracked, this is the storage order, or that of their names.
         h5py.h5a.iterate(owner, names.append, index_type=h5py.h5.INDEX_CRT_ORDER)
         shown: dict[str, AttributeValue] = {}
         internal: dict[str, AttributeValue] = {}
@@ -200,7 +200,7 @@ class _Walk:
 
 
 def _type(stored: Any) -> tuple[np.dtype[Any], Kind]:
-    """Return the NumPy type and what a variable of an HDF5 type holds."""
+    """Return the NumPy type and the kind of values for an HDF5 type."""
     if isinstance(stored, h5py.h5t.TypeStringID):
         if stored.is_variable_str() or stored.get_size() > 1:
             return np.dtype(object), "string"
@@ -233,13 +233,13 @@ def _value(name: str, attribute: Any) -> AttributeValue:
     if foreign is not None:
         return foreign
     values = np.asarray(attribute_values(attribute)).reshape(-1)
-    return values.astype("i1") if values.dtype.kind == "b" else values  # what h5py takes for truth values
+    return values.astype("i1") if values.dtype.kind == "b" else values  # interpreted by h5py as truth values
 
 
 def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValue:
     if empty or 0 in attribute.shape:
         return "" if empty else ()
-    # How long texts of variable length are shows when they are read; each may be as long as the file.
+    # The length of texts is only known when they are read; each may be as long as the file.
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
         return foreign

@@ -1,8 +1,8 @@
 """Finding variables in HDF5-based netCDF files through h5py's low-level interface, a few times faster than netCDF-C.
 
-What this module does not understand it leaves to the netCDF library by returning `None`.  What leads out of the file is
-listed (`cfagg.formats.hdf5.links`) and refused: external links, external storage and virtual datasets would read
-files that no policy has allowed.
+Anything that this module does not understand is left to the netCDF library by returning `None`.  References out of the
+file are listed (`cfagg.formats.hdf5.links`) and raise an error: external links, external storage and virtual datasets
+would read files that no policy has allowed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
 
 class _UnclearError(Exception):
-    """Something that the netCDF library should interpret."""
+    """Something that the netCDF library has to interpret."""
 
 
 def find(
     handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False
 ) -> StoredVariable | None:
-    """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself."""
-    # Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to
-    # give.
+    """Return a variable of an HDF5-based file, or `None` if the netCDF library has to be used."""
+    # Dimensions without names get some only if they may be `unnamed`, since the netCDF library assigns their numbers.
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -54,15 +53,15 @@ def find(
         except AccessError:
             raise
         except (*ERRORS, UnsoundError, _UnclearError):
-            # The netCDF library finds out what is wrong, and says it in its words, once `references` is sure.
+            # The netCDF library reports what is wrong in its own words, once `references` is known.
             return None
 
 
 def stored(
     handle: Handle, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
 ) -> tuple[str, Chunked | Contiguous] | None:
-    """Return path and storage of a variable that the netCDF library has described, `None` where only that reads it."""
-    # The library finds names for dimensions that have none, but lacks filters that are read here.
+    """Return path and storage of a variable that the netCDF library describes, or `None` if only that can read it."""
+    # The library assigns names to unnamed dimensions, but lacks filters that are supported here.
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -72,7 +71,7 @@ def stored(
             ((known, opened),) = found
             admit(handle, known, outside(opened), context)
             own = _plain(opened.dtype)
-            # Along a dimension without a limit the library adds what this variable lacks.
+            # Along an unlimited dimension the library adds missing values to this variable.
             if own.newbyteorder("=") != dtype or dtype.metadata or opened.shape != shape:
                 return None
             storage = _storage(file, known, opened, opened.get_create_plist(), own)
@@ -87,7 +86,7 @@ def stored(
 
 
 def references(handle: Handle, path: str) -> list[Reference] | None:
-    """Return by what anything that netCDF may take for a variable leads out of its file; `None`: it cannot be known."""
+    """Return references out of the file of any object that netCDF may treat as the variable; `None` if unknown."""
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -99,7 +98,7 @@ def references(handle: Handle, path: str) -> list[Reference] | None:
 
 
 def _leads(file: Any, path: str) -> list[Reference] | None:
-    """Return by what the dataset at a path leads out of the file, `None` where there is none."""
+    """Return the references out of the file of the dataset at a path, or `None` if there is none."""
     try:
         found = reach(file, path)
     except LeavesError as error:
@@ -109,8 +108,8 @@ def _leads(file: Any, path: str) -> list[Reference] | None:
 
 def dataset(checked: Checked, context: Context) -> Any:
     """Return the open low-level dataset; the library lock is held."""
-    # The HDF5 library may understand a file otherwise than whoever found the dataset, so what it opens is looked at
-    # too.
+    # The HDF5 library may interpret a file differently from the code that found the dataset, so the object that it
+    # opens is checked, too.
     path = checked.dataset
     try:
         found = reach(file_of(checked.handle), path)
@@ -123,12 +122,12 @@ def dataset(checked: Checked, context: Context) -> Any:
 
 
 def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
-    """Return path, dataset and what leads out of the file, of a variable that is searched from `group` upwards."""
+    """Return path, dataset and external references of a variable that is searched from `group` upwards."""
     where, _, name = address.rpartition("/")
     start = [] if address.startswith("/") else [p for p in group.split("/") if p]
     inner = [p for p in where.split("/") if p]
     if "." in inner:
-        # HDF5 takes a dot for the group itself; netCDF has no such groups.
+        # In HDF5 a dot means the group itself; netCDF has no such groups.
         return None
     for depth in range(len(start), -1, -1):
         parent = "/".join([*start[:depth], *inner])
@@ -141,7 +140,7 @@ def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, 
                 continue
             if isinstance(found, h5py.h5d.DatasetID):
                 leads = outside(found)
-                # What leads out of the file is refused, whatever its attributes call it.
+                # Datasets with external references raise an error, whatever their attributes.
                 if leads:
                     return path, found, leads
                 prove(handle, file, found)
@@ -156,19 +155,19 @@ def _is_bare_dimension(dataset: Any) -> bool:
     try:
         value = _attribute(h5py.h5a.open(dataset, b"NAME"))
     except _UnclearError:
-        # No text: the netCDF library writes one.
+        # Not text, which the netCDF library would write.
         return False
     return isinstance(value, str) and value.startswith(NO_VARIABLE)
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type of numbers or single characters without what h5py notes with it."""
+    """Return a type of numbers or single characters without h5py's metadata."""
     if (
         dtype.kind not in "iufS"
         or (dtype.metadata and dtype.kind != "S")
         or (dtype.kind == "S" and dtype.itemsize != 1)
     ):
-        # Enumerations, compounds, types of variable length: rare, and full of rules.
+        # Enumerations, compounds and types of variable length are rare and complicated.
         raise _UnclearError
     return np.dtype(dtype.str)
 
@@ -176,7 +175,7 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _described(
     handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, unnamed: bool
 ) -> StoredVariable:
-    """Return what is known of a dataset."""
+    """Return the description of a dataset."""
     dtype = _plain(dataset.dtype)
     shape = dataset.shape
     names = _attribute_names(dataset, plist)
@@ -189,7 +188,7 @@ def _described(
 
 
 def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:
-    """Return how the values of a dataset are stored."""
+    """Return the storage of the values of a dataset."""
     layout = plist.get_layout()
     based = bool(file.get_create_plist().get_userblock())
     if layout == h5py.h5d.CONTIGUOUS and not based:
@@ -202,13 +201,13 @@ def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any
 
 
 def chunked(plist: Any, dtype: np.dtype[Any], name: str) -> Chunked:
-    """Return how values in chunks are stored; the library lock is held."""
+    """Return the storage of values in chunks; the library lock is held."""
     filters = map(plist.get_filter, range(plist.get_nfilters()))
     return Chunked(plist.get_chunk(), Encoding(dtype, tuple((f[0], tuple(f[2])) for f in filters)), name)
 
 
 def fill(dataset: Any) -> Any:
-    """Return the value of what was never written, in native byte order; the library lock is held."""
+    """Return the value of unwritten elements, in native byte order; the library lock is held."""
     plist = dataset.get_create_plist()
     value = np.zeros((), dataset.dtype)
     if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
@@ -219,7 +218,7 @@ def fill(dataset: Any) -> Any:
 def _dimensions(
     file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
 ) -> tuple[str, ...]:
-    """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
+    """Return the names of the dimensions; raise an error if the lengths differ from the netCDF ones."""
     if not shape:
         return ()
     limits = dataset.get_space().get_simple_extent_dims(True)
@@ -277,7 +276,7 @@ def _longest(file: Any, scale: Any) -> int:
 
 
 def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
-    """Return the names of all attributes, by creation order where it is tracked, as the netCDF library does."""
+    """Return the names of all attributes, by creation order if it is tracked, as in the netCDF library."""
     tracked = plist.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
     names: list[bytes] = []
     h5py.h5a.iterate(dataset, names.append, index_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
@@ -285,7 +284,7 @@ def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
 
 
 def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
-    """Return the attributes in the form in which netCDF4-python gives them."""
+    """Return the attributes in the form used by netCDF4-python."""
     return {n.decode(): _attribute(h5py.h5a.open(dataset, n)) for n in names if n not in _INTERNAL}
 
 

@@ -1,8 +1,8 @@
-"""What the links and layouts of an HDF5 file refer to, listed through h5py without following anything out of the file.
+"""References of the links and layouts of an HDF5 file, listed through h5py without following any out of the file.
 
-The HDF5 library opens other files by itself: behind external links when an object is opened, sources of virtual
-datasets when their extent is asked for or values are read, files of external storage when values are read.  So links
-are looked at before they are taken, one component after the other, and layouts before anything else of a dataset.
+The HDF5 library opens other files itself: targets of external links when an object is opened, sources of virtual
+datasets when their extent is requested or values are read, files of external storage when values are read.  So links
+are checked before they are followed, one component after the other, and layouts before anything else of a dataset.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from cfagg.storage.gate import Reference
 
 __all__ = ["LeavesError", "followed", "member", "outside", "reach"]
 
-#: Objects that the netCDF library would visit, by all their paths, and how deep it would go: it knows no bounds.
+#: Limits on the objects that the netCDF library would visit, by all their paths, and the depth: it has none itself.
 MOST, DEEPEST = 1 << 20, 128
 
-#: Soft links that may lead to each other, as many as the HDF5 library follows.
+#: Most soft links in a chain, as in the HDF5 library.
 _HOPS = 16
 
 
 class LeavesError(Exception):
-    """A path that leads out of the file, by the reference given."""
+    """A path that leads out of the file, through the given reference."""
 
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
@@ -38,7 +38,7 @@ class LeavesError(Exception):
 
 
 def reach(file: Any, path: str) -> Any:
-    """Return the object at a path within the file, `None` where there is none; the library lock is held."""
+    """Return the object at a path within the file, or `None` if there is none; the library lock is held."""
     return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), _HOPS)
 
 
@@ -54,7 +54,7 @@ def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
 
 
 def member(group: Any, file: Any, name: bytes, hops: int = _HOPS) -> Any:
-    """Return what a link leads to within the file, `None` where it leads nowhere; else raise `LeavesError`."""
+    """Return the target of a link within the file, or `None` if it is broken; raise `LeavesError` if outside."""
     kind = group.links.get_info(name).type
     if kind == h5py.h5l.TYPE_HARD:
         return h5py.h5o.open(group, name)
@@ -64,7 +64,7 @@ def member(group: Any, file: Any, name: bytes, hops: int = _HOPS) -> Any:
 
 
 def _leaving(group: Any, name: bytes, kind: int) -> Reference:
-    """Return what a link that is neither hard nor soft leads to."""
+    """Return the target of a link that is neither hard nor soft."""
     if kind == h5py.h5l.TYPE_EXTERNAL:
         file, path = group.links.get_val(name)
         return Reference("an external link", f"{_text(file)}:{_text(path)}")
@@ -76,14 +76,14 @@ def outside(dataset: Any) -> list[Reference]:
     plist = dataset.get_create_plist()
     found = [Reference("external storage", _text(plist.get_external(i)[0])) for i in range(plist.get_external_count())]
     if plist.get_layout() == h5py.h5d.VIRTUAL:
-        # Without any source it is one all the same.
+        # It is virtual even without any source.
         names = [_text(plist.get_virtual_filename(i)) for i in range(min(plist.get_virtual_count(), 3))]
         found += [Reference("a virtual dataset", name) for name in names or ["nothing"]]
     return found
 
 
 class _Level(NamedTuple):
-    """One group of the walk: what it holds, by names that are still to be visited."""
+    """One group of the walk, with the names of its members that are still to be visited."""
 
     group: Any
     address: int
@@ -91,9 +91,9 @@ class _Level(NamedTuple):
 
 
 def followed(handle: Handle, context: Context, *, strange: bool = False) -> list[Reference] | None:
-    """Return what a library that reads all metadata would follow out of a file, `None` where it has no end."""
+    """Return references out of a file that a library reading all metadata would follow, or `None` if it never ends."""
     # Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends
-    # on them.  Values of external storage and of other virtual datasets are not touched before they are read.
+    # on them.  Values in external storage and of other virtual datasets are not touched before they are read.
     with LIBRARY:
         try:
             return _followed(handle, file_of(handle), context, strange)
@@ -128,7 +128,7 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
             continue
         if isinstance(inner, h5py.h5g.GroupID):
             below = _level(inner)
-            # The netCDF library goes through a group once for each path to it, and round in circles.
+            # The netCDF library visits a group once for each path to it, and follows cycles.
             if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):
                 return None
             prove(handle, file, inner)
@@ -156,7 +156,7 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
                     )
                 extent = _extent(inner)
                 if not extent:
-                    # Nothing that asks for its extent before.
+                    # Not earlier, since this requests its extent.
                     _check_attributes(inner, name)
                 found += extent + _scales(inner)
     return found
@@ -170,7 +170,7 @@ def _level(group: Any) -> _Level:
 
 
 def _has_numbers_of_netcdf(dataset: Any) -> bool:
-    """Whether the netCDF library knows the type of a dataset's numbers; it frees others as if they were strings."""
+    """Return whether the netCDF library knows the type of a dataset's numbers; it frees others like strings."""
     kind = dataset.get_type()
     if isinstance(kind, h5py.h5t.TypeFloatID):
         return any(
@@ -181,14 +181,14 @@ def _has_numbers_of_netcdf(dataset: Any) -> bool:
 
 
 def _has_text_to_free(dataset: Any) -> bool:
-    """Whether a dataset has a fill value of fixed length, which the netCDF library frees as a pointer to a string."""
+    """Return whether a dataset has a fixed-length fill value, which the netCDF library frees as a string pointer."""
     kind = dataset.get_type()
     fixed = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str() and kind.get_size() > 1
     return fixed and dataset.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
 
 
 def _extent(dataset: Any) -> list[Reference]:
-    """Return the sources by which the extent of a virtual dataset is known."""
+    """Return the sources that determine the extent of a virtual dataset."""
     plist = dataset.get_create_plist()
     if plist.get_layout() != h5py.h5d.VIRTUAL:
         return []
@@ -204,25 +204,25 @@ def _extent(dataset: Any) -> list[Reference]:
 
 
 def _scales(dataset: Any) -> list[Reference]:
-    """Return the reference to dimensions of a kind that may lead into another file."""
+    """Return the reference to dimensions if its kind may point to another file."""
     if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
         return []
     kind = h5py.h5a.open(dataset, b"DIMENSION_LIST").get_type()
     kind = kind.get_super() if isinstance(kind, h5py.h5t.TypeVlenID) else kind
-    # Those of another type may name a file; and what is not a reference at all leads nowhere.
+    # Other types of references may name a file; anything that is not a reference points nowhere.
     if not isinstance(kind, h5py.h5t.TypeReferenceID) or kind.equal(h5py.h5t.STD_REF_OBJ):
         return []
     return [Reference("a dimension's reference", "an object of any file")]
 
 
 def _check_attributes(owner: Any, name: bytes) -> None:
-    """Refuse attributes that the netCDF library would read into less memory than they take."""
+    """Raise an error for attributes that the netCDF library would read into too little memory."""
     if isinstance(owner, h5py.h5g.GroupID):
         _check_text(owner, name, b"_NCProperties")
         return
     if h5py.h5a.exists(owner, b"CLASS"):
         if not owner.rank:
-            # The library takes it for a dimension, whose length it looks for.
+            # The library treats it as a dimension, and looks up its length.
             raise UnsoundError(f"{_text(name)!r} is a dimension scale of no dimension")
         _check_text(owner, name, b"CLASS")
         _check_text(owner, name, b"NAME")
@@ -240,10 +240,10 @@ def _check_attributes(owner: Any, name: bytes) -> None:
                     name, attribute, f"{count} elements of type class {stored.get_class()}", f"at most {most}"
                 )
             if attribute == b"DIMENSION_LIST" and count < owner.rank:
-                # The library reads an element for each dimension, and follows what was in memory for those not there.
+                # The library reads an element for each dimension, even from uninitialised memory.
                 raise _unsound(name, attribute, f"{count} elements", str(owner.rank))
             if single and isinstance(stored, h5py.h5t.TypeIntegerID):
-                # The library makes a list of as many dimensions, and aborts where it cannot.
+                # The library allocates a list of this many dimensions, and aborts if it cannot.
                 numbers = np.zeros(found.shape, found.dtype)
                 found.read(numbers)
                 if not all(0 <= n < MOST for n in numbers.reshape(-1).tolist()):

@@ -1,9 +1,9 @@
-"""Under which indices the HDF5 library lists the chunks of a dataset of one unlimited dimension.
+"""The indices at which the HDF5 library lists the chunks of a dataset with one unlimited dimension.
 
 The entries of an extensible array are numbered along the unlimited dimension last, so that those of its next chunks
-come behind all others.  The library reads chunks accordingly, but where it lists them, it counts as if the dimensions
-stood in the dataset's order: with the unlimited dimension not the first, it tells wrong places (seen in HDF5 2.0).  A
-library that does not do so is noticed, and one that does anything else is not believed.
+follow all others.  The library reads chunks accordingly, but when it lists them, it counts as if the dimensions were in
+the dataset's order: if the unlimited dimension is not the first, it returns wrong indices (seen in HDF5 2.0).
+Libraries without this error are detected, and any other behaviour is an error.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Index = tuple[int, ...]
 
 
 class Listing:
-    """Indices of chunks as they are and as the library lists them."""
+    """Actual indices of chunks, and those at which the library lists them."""
 
-    # `counts` has the most chunks of each dimension, of which that of the unlimited one, `axis`, is not used.
+    # `counts` has the most chunks of each dimension; that of the unlimited one, `axis`, is not used.
 
     def __init__(self, counts: Sequence[int], axis: int) -> None:
         self._counts, self._axis = counts, axis
@@ -36,14 +36,14 @@ class Listing:
         self._behind = counts[axis + 1 :]
 
     def listed(self, index: Sequence[int]) -> _Index:
-        """Return under which index a chunk is listed."""
+        """Return the index at which a chunk is listed."""
         others = [i for d, i in enumerate(index) if d != self._axis]
         number = index[self._axis] * prod(self._others) + _number(others, self._others)
         along, rest = divmod(number, prod(self._behind))
         return (*[0] * self._axis, along, *_index(rest, self._behind))
 
     def actual(self, index: Sequence[int]) -> _Index:
-        """Return which chunk is listed under an index."""
+        """Return the chunk that is listed at an index."""
         number = index[self._axis] * prod(self._behind) + _number(index[self._axis + 1 :], self._behind)
         along, rest = divmod(number, prod(self._others))
         others = _index(rest, self._others)
@@ -51,7 +51,7 @@ class Listing:
 
 
 def listing(dataset: Any, kind: int, chunks: Sequence[int]) -> Listing | None:
-    """Return how the chunks of a dataset are listed where that is not as they are; the library lock is held."""
+    """Return the listing of the chunks of a dataset if it differs from the actual indices; the library lock is held."""
     if kind != _EXTENSIBLE:
         return None
     most = dataset.get_space().get_simple_extent_dims(True)
@@ -77,7 +77,7 @@ def _listed_wrongly() -> bool:
 
 
 def _number(index: Sequence[int], counts: Sequence[int]) -> int:
-    """Return the place of an index in C order."""
+    """Return the position of an index in C order."""
     number = 0
     for i, n in zip(index, counts, strict=True):
         number = number * n + i
@@ -85,7 +85,7 @@ def _number(index: Sequence[int], counts: Sequence[int]) -> int:
 
 
 def _index(number: int, counts: Sequence[int]) -> _Index:
-    """Return the index of a place in C order."""
+    """Return the index of a position in C order."""
     index: list[int] = []
     for n in reversed(counts):
         number, i = divmod(number, n)

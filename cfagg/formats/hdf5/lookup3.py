@@ -1,4 +1,4 @@
-"""The checksum of HDF5's metadata (Jenkins' lookup3), of many structures at once.
+"""The checksum of HDF5's metadata (Jenkins' lookup3), for many structures at once.
 
 Source: HDF5 File Format Specification, version 3; Bob Jenkins, "lookup3.c" (2006), in the public domain.
 """
@@ -22,22 +22,22 @@ __all__ = ["compiled", "damaged", "lookup3"]
 _START = 0xDEADBEEF
 _MASK = 0xFFFFFFFF
 
-#: As many structures are summed together at least, and as many blocks at most: NumPy is faster for many of one length.
+#: Fewest structures, and most blocks, that are summed together: NumPy is faster for many of equal length.
 _FEW, _WORDS = 8, 1 << 20
 
-#: Structures from which on the compiled code, which takes as long to load as it takes NumPy to sum so many, is used.
+#: Structures from which compiled code is used, which takes as long to load as NumPy takes to sum this many.
 _WORTH = 1 << 9
 
-#: Turns of mixing: each row is (number changed, number taken away and added, number added to, bits).
+#: Steps of mixing: each row is (number changed, number subtracted and xored, number added to the latter, bits).
 _MIX = ((0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4))
 _FINAL = ((2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24))
 
-#: Each number of bits and its rest to 32, as NumPy takes them without a look.
+#: Each number of bits and its complement to 32, in the type that NumPy needs no conversion for.
 _SHIFTS = {bits: (np.uint32(bits), np.uint32(32 - bits)) for *_, bits in (*_MIX, *_FINAL)}
 
 
 def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
-    """Return whether any structure (place, length, and where in it its checksum stands) has another checksum."""
+    """Return whether any structure (position, length, and position of its checksum) has a wrong checksum."""
     known = dict.fromkeys(structures)
     _Seen.count += len(known)
     parts, wanted = [], []
@@ -52,14 +52,14 @@ def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
 
 
 class _Seen:
-    """How many structures were compared in this process."""
+    """Number of structures that were compared in this process."""
 
     count = 0
 
 
 @cache
 def compiled() -> Callable[[bytes], int]:
-    """Return what gives the checksum of one structure: compiled code that takes long to load."""
+    """Return the function for the checksum of one structure, which is compiled code that is slow to load."""
     from numcodecs.jenkins import jenkins_lookup3
 
     return jenkins_lookup3  # type: ignore[no-any-return]
@@ -77,7 +77,7 @@ def lookup3(parts: Sequence[bytes]) -> list[int]:
     state = np.full((3, len(parts)), _START, np.uint32) + lengths
     begin = 0
     while begin < len(parts):
-        # Together those that are at least half as long as the first.
+        # Those that are at least half as long as the first are processed together.
         end = begin
         while end < len(parts) and blocks[end] * 2 >= blocks[begin] and (end - begin) * blocks[begin] < _WORDS:
             end += 1
@@ -101,7 +101,7 @@ def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
     subtract, add, turn_left, turn_right = np.subtract, np.add, np.left_shift, np.right_shift
     before, now, one, other = 0, [], left, right
     for turn, active in enumerate(actives):
-        if active != before:  # those that go on stand first
+        if active != before:  # those that continue come first
             before, now, one, other = active, [row[:active] for row in state], left[:active], right[:active]
             steps = [(now[x], now[y], now[z], *_SHIFTS[bits]) for x, y, z, bits in _MIX]
         for row, word in zip(now, words[3 * turn : 3 * turn + 3, :active], strict=True):
@@ -139,7 +139,7 @@ def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
 
 
 def _ended(state: npt.NDArray[Any], last: Sequence[bytes]) -> list[int]:
-    """Return the checksums of structures from their states before their last blocks; an empty one ends as it begins."""
+    """Return the checksums of structures from their states before their last blocks; empty ones are not mixed."""
     words = np.frombuffer(b"".join(block.ljust(12, b"\0") for block in last), "<u4").reshape(-1, 3).T
     mixed = state + words
     for x, y, bits in _FINAL:

@@ -35,16 +35,16 @@ __all__ = [
 #: Classes of types.
 _FIXED, _FLOAT, _STRING, _REFERENCE, _ENUMERATION, _SEQUENCE = 0, 1, 3, 7, 8, 9
 
-#: Attributes that have the type of their variable, which may be an enumeration.
+#: Attributes with the type of their variable, which may be an enumeration.
 VALUES = frozenset({"_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values"})
 
-#: What a type is, in a word, and its NumPy type or size.
+#: The kind of a type, in a word, and its NumPy type or size.
 Type = tuple[str, Any]
 
 
 @lru_cache(1024)
 def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Return sizes, how long each may grow (`UNDEFINED`: without limit), and whether there is no element at all."""
+    """Return sizes, maximum sizes (`UNDEFINED` if unlimited), and whether there is no element at all."""
     version, rank, flags, kind = data[:4]
     if version not in (1, 2) or rank > 32 or flags & ~1 or (version == 2 and (kind > 2 or (rank and kind != 1))):
         raise UnusualError
@@ -54,18 +54,18 @@ def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
     if max(shape, default=0) >= 2**63:
         raise UnusualError
     if any(n > limit for n, limit in zip(shape, most, strict=True)):
-        # Having noticed this, the library may never come to the end of closing the file.
+        # After detecting this, the library may hang when closing the file.
         raise BrokenError
     return shape, most, version == 2 and kind == 2
 
 
-#: Encodings of the IEEE types: bytes, highest bit of the sign, bits and places of exponent and mantissa, bias.
+#: Encodings of the IEEE types: bytes, sign bit, positions and sizes of exponent and mantissa, bias.
 _REALS = {4: (31, 23, 8, 0, 23, 127), 8: (63, 52, 11, 0, 52, 1023)}
 
 
 @lru_cache(1024)
 def type_of(data: bytes) -> Type:
-    """Return what an encoded type is."""
+    """Return the kind of an encoded type, and its NumPy type or size."""
     class_, bits = data[0] & 15, data[1]
     if not 1 <= data[0] >> 4 <= 5:
         raise UnusualError
@@ -82,7 +82,7 @@ def type_of(data: bytes) -> Type:
         found = struct.unpack_from("<HHBBBBI", data, 8)
         top, place, exponent, start, mantissa, bias = _REALS[size]
         usual = found == (0, 8 * size, place, exponent, start, mantissa, bias) and data[2] == top
-        # Bits that are not used are 0, and the first digit, which is 1, is not stored.
+        # Unused bits are 0, and the leading 1 of the mantissa is not stored.
         if not usual or bits & 0x7E != 0x20:
             raise UnusualError
         return "number", np.dtype(f"{order}f{size}")
@@ -100,7 +100,7 @@ def type_of(data: bytes) -> Type:
 
 
 def attribute_type(name: str, data: bytes) -> Type:
-    """Return what the type of an attribute is: of one of an enumeration with values of its variable, numbers."""
+    """Return the type of an attribute; for enumeration values of its variable, that of the numbers."""
     return type_of(data[8:20] if name in VALUES and _is_enumeration(data) else data)
 
 
@@ -109,7 +109,7 @@ def _is_enumeration(data: bytes) -> bool:
 
 
 def enumeration_of(data: bytes) -> np.dtype[Any] | None:
-    """Return the integers of an encoded enumeration with its names as metadata; `None` where it is something else."""
+    """Return the integer type of an encoded enumeration with its names as metadata, or `None` for other types."""
     if not _is_enumeration(data):
         return None
     base: np.dtype[Any] = type_of(data[8:20])[1]
@@ -143,7 +143,7 @@ def fill_of(messages: Mapping[int, bytes], number: int) -> bytes:
 
 
 def attribute_of(data: bytes) -> tuple[bytes, int, bytes, bytes, int]:
-    """Return name, flags (1: a type with a name, 2: a shared shape), type, shape, and where the values begin."""
+    """Return name, flags (1: a named type, 2: a shared shape), type, shape, and start of the values."""
     version, flags, name, kind, space = struct.unpack_from("<BBHHH", data)
     if version not in (1, 2, 3):
         raise UnusualError
@@ -170,37 +170,37 @@ def attribute_of(data: bytes) -> tuple[bytes, int, bytes, bytes, int]:
 #: Classes of layouts.
 COMPACT, CONTIGUOUS, CHUNKED = 0, 1, 2
 
-#: The number of the index of one chunk.
+#: The number of the index of a single chunk.
 _SINGLE = 1
 
-#: Bytes of settings of indexes whose place stands behind these: of one chunk without filters, of chunks in a row, fixed
-#: and extensible arrays, and trees.
+#: Bytes of settings of indexes, which precede their address: single chunk without filters, implicit, fixed and
+#: extensible arrays, and trees.
 SETTINGS = {1: 0, 2: 0, 3: 1, 4: 5, 5: 6}
 
 
 class Layout(NamedTuple):
-    """How a dataset is stored: its class, and where its values or the index of its chunks stand."""
+    """The layout of a dataset: its class, and the address of its values or of the index of its chunks."""
 
     version: int
     class_: int
-    #: `UNDEFINED` where nothing was written, or values stand in the layout itself.
+    #: `UNDEFINED` if nothing was written, or values are in the layout itself.
     at: int
-    #: Bytes of contiguous values, or of the only chunk behind its filters.
+    #: Bytes of contiguous values, or of the only chunk after its filters.
     size: int = 0
-    #: Sizes of a chunk, and behind them the bytes of an element.
+    #: Sizes of a chunk, followed by the bytes of an element.
     chunk: tuple[int, ...] = ()
-    #: Number of the index of chunks; 0 in version 3, which has but one.
+    #: Number of the index of chunks; 0 in version 3, which has only one.
     kind: int = 0
     settings: bytes = b""
-    #: Whether chunks that reach beyond the dataset's end pass no filter, whatever their masks say.
+    #: Whether chunks that extend beyond the dataset's end pass no filter, regardless of their masks.
     plain_edges: bool = False
-    #: Whether the size of the only chunk, and its mask, are those behind its filters.
+    #: Whether the size of the only chunk, and its mask, are those after its filters.
     filtered: bool = False
     mask: int = 0
 
 
 def layout_of(data: bytes) -> Layout:
-    """Return how a dataset is stored; older versions of the message, and virtual datasets, are unusual."""
+    """Return the layout of a dataset; older versions of the message, and virtual datasets, are unusual."""
     version, class_ = data[:2]
     if version not in (3, 4, 5) or class_ not in (COMPACT, CONTIGUOUS, CHUNKED):
         raise UnusualError

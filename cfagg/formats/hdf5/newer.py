@@ -1,9 +1,9 @@
-"""The newer indexes of chunks: one chunk, chunks in a row, arrays that are fixed or extensible, and version 2 B-trees.
+"""The newer indexes of chunks: single chunk, implicit, fixed and extensible arrays, and version 2 B-trees.
 
-All of them have checksums, which are compared; whatever is unusual, damaged or not all there is left to the library.
+Their checksums are verified; anything unusual, damaged or incomplete is left to the library.
 
-Source: HDF5 File Format Specification, version 3, "Layout: Chunk Indexing"; what it leaves open was compared with what
-the library writes.
+Source: HDF5 File Format Specification, version 3, "Layout: Chunk Indexing"; open questions were resolved by comparison
+with files written by the library.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ Int64 = npt.NDArray[np.int64]
 #: The numbers of the indexes.
 _SINGLE, _IMPLICIT, _FIXED, _EXTENSIBLE, _TREE = 1, 2, 3, 4, 5
 
-#: Bytes in front of the elements of each block, and of the checksum behind them.
+#: Bytes before the elements of each block, and of the checksum after them.
 _PREFIX, _SUM = 14, 4
 
-#: Places and sizes from here on are none.
+#: Positions and sizes from here on are invalid.
 NOWHERE = 2**62
 
 #: The mask of a chunk that passed no filter.
 _ALL = 2**32 - 1
 
-#: Records of version 2 B-trees, of chunks without and with filters.
+#: Records of version 2 B-trees, for chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
 
-#: Chunks whose indices are kept.
+#: Most chunks whose indices are cached.
 _REMEMBERED = 2**12
 
 
 class Listed(NamedTuple):
     """Filter mask, byte offset and stored size of all chunks of a dataset, in C order."""
 
-    #: `None` where all of them passed all filters.
+    #: `None` if all of them passed all filters.
     mask: Int64 | None
     offset: Int64
     size: Int64
 
     @classmethod
     def one(cls, mask: int, offset: int, size: int) -> Listed:
-        """Return a dataset of one chunk."""
+        """Return the entry of a dataset with one chunk."""
         return cls(
             np.array([mask], np.int64) if mask else None, np.array([offset], np.int64), np.array([size], np.int64)
         )
@@ -68,7 +68,7 @@ class Listed(NamedTuple):
 
 
 class NewerIndex(NamedTuple):
-    """How a file says where the chunks of a dataset stand, whose shape may grow up to `most`."""
+    """The index of the chunks of a dataset, whose shape may grow up to `most`."""
 
     layout: Layout
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class NewerIndex(NamedTuple):
     filtered: bool
 
     def listed(self, data: Bytes, most: int) -> Listed | None:
-        """Return where all chunks stand; `None` where the library has to look."""
+        """Return the locations of all chunks, or `None` if the library has to be used."""
         layout = self.layout
         chunk = layout.chunk[:-1]
         size = prod(layout.chunk)
@@ -101,7 +101,7 @@ class NewerIndex(NamedTuple):
         return found
 
     def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> Listed | None:
-        """Return where all chunks, of `size` bytes without filters, stand, if all of them were written."""
+        """Return the locations of all chunks, of `size` bytes without filters, if all of them were written."""
         is_tree = self.layout.kind == _TREE
         axis, limits = (0, []) if is_tree else self._limits()
         number = None if is_tree or (axis < 1 and list(counts[1:]) == limits[1:]) else _numbers(counts, axis, limits)
@@ -113,7 +113,7 @@ class NewerIndex(NamedTuple):
             return Listed(None, offset, np.full(len(offset), size))
         width = 0
         if self.filtered:
-            # Bytes of the size of a chunk behind its filters.
+            # Bytes of the field for the size of a chunk after its filters.
             width = 8 if self.layout.version > 4 else min(1 + (size.bit_length() + 7) // 8, 8)
         kind = _entry(width, len(counts) if is_tree else 0)
         space = Space(data, checksum=compiled())
@@ -137,14 +137,14 @@ class NewerIndex(NamedTuple):
 
     def _tree(self, space: Space, size: int) -> bytes:
         """Return the records of a version 2 B-tree, in its order."""
-        # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
+        # The layout also has the bytes of a node, and how full it is when split or merged.
         head = space.take(self.layout.at, 16)
         if head[6:10] + head[14:16] != self.layout.settings:
             raise UnusualError
         return b"".join(records(space, self.layout.at, _FILTERED if self.filtered else _PLAIN, size))
 
     def _limits(self) -> tuple[int, list[int]]:
-        """Return the dimension without a limit, -1 where there is none, and the most chunks along each."""
+        """Return the unlimited dimension, or -1 if there is none, and the most chunks along each."""
         growing = [axis for axis, n in enumerate(self.most) if n == UNDEFINED]
         if len(growing) != (self.layout.kind == _EXTENSIBLE):
             raise UnusualError
@@ -152,8 +152,8 @@ class NewerIndex(NamedTuple):
 
 
 def _numbers(counts: tuple[int, ...], axis: int, limits: Sequence[int]) -> Int64:
-    """Return the numbers of chunks, the highest last; `axis` has no limit, and is -1 where each has one."""
-    # Along that dimension last, so that what is added stands behind all others.
+    """Return the numbers of chunks, the highest last; `axis` is unlimited, or -1 if none is."""
+    # Along that dimension last, so that added chunks follow all others.
     order = [axis, *(d for d in range(len(counts)) if d != axis)] if axis >= 0 else range(len(counts))
     if counts[axis] * prod(n for d, n in enumerate(limits) if d != axis) >= NOWHERE:
         raise UnusualError
@@ -166,13 +166,13 @@ def _numbers(counts: tuple[int, ...], axis: int, limits: Sequence[int]) -> Int64
 
 
 def masks_of(column: npt.NDArray[Any]) -> Int64 | None:
-    """Return the filter masks of chunks, `None` where all of them passed all filters."""
+    """Return the filter masks of chunks, or `None` if all of them passed all filters."""
     return column.astype(np.int64) if column.max() else None
 
 
 @lru_cache(64)
 def _entry(width: int, rank: int) -> np.dtype[Any]:
-    """Return an element of an array, or a record of a tree: a place and, with a `width`, what filters make of it."""
+    """Return the type of an element of an array or a record of a tree: address and, with `width`, size and mask."""
     end = 12 + width if width else 8
     # The last bytes of "size" are those of the size.
     fields: list[tuple[str, Any, int]] = [("place", "<u8", 0), ("size", "<u8", width), ("mask", "<u4", 8 + width)][
@@ -185,7 +185,7 @@ def _entry(width: int, rank: int) -> np.dtype[Any]:
 
 
 def cells_of(counts: tuple[int, ...], chunk: tuple[int, ...] = ()) -> Int64:
-    """Return the indices of all chunks in C order, or the elements at which they begin, 0 within the element itself."""
+    """Return the indices of all chunks in C order, or their first elements, with 0 for the element dimension."""
     return _few_cells(counts, chunk) if prod(counts) <= _REMEMBERED else _few_cells.__wrapped__(counts, chunk)
 
 
@@ -200,7 +200,7 @@ class _Blocks:
 
     def __init__(self, space: Space, layout: Layout, client: int, entry: int) -> None:
         self._space, self._layout, self._client, self._entry = space, layout, client, entry
-        # Of more elements than that, each so many are one page with a checksum of its own.
+        # More elements are split into pages of this many, each with its own checksum.
         self._page = 1 << layout.settings[-1]
 
     def _head(self, mark: bytes, size: int) -> bytes:
@@ -211,7 +211,7 @@ class _Blocks:
         return head
 
     def _block(self, at: int, mark: bytes, size: int) -> bytes:
-        """Return what follows the prefix of a block of the array; of one that was never written, no places."""
+        """Return the content of a block of the array after its prefix; for an unwritten one, undefined addresses."""
         if at == UNDEFINED:
             return b"\xff" * size
         found = self._space.structure(at, _PREFIX + size + _SUM)
@@ -220,7 +220,7 @@ class _Blocks:
         return found[_PREFIX:-_SUM]
 
     def _pages(self, at: int, count: int, last: int, written: bytes, bit: int = 0) -> bytes:
-        """Return pages, up to the last that is needed, of `count` elements that begin at a place."""
+        """Return pages, up to the last that is needed, of `count` elements that begin at an address."""
         parts = []
         for page in range(last + 1):
             size = min(self._page, count - page * self._page) * self._entry
@@ -232,7 +232,7 @@ class _Blocks:
         return b"".join(parts)
 
     def fixed(self, total: int, wanted: int) -> bytes:
-        """Return so many elements, and perhaps more, of a fixed array that has `total`."""
+        """Return `wanted` elements, and perhaps more, of a fixed array that has `total`."""
         head = self._head(b"FAHD", 28)
         entries, block = struct.unpack_from("<QQ", head, 8)
         if head[7:8] != self._layout.settings or entries != total or total * self._entry > self._space.size:
@@ -245,7 +245,7 @@ class _Blocks:
         return self._pages(block + _PREFIX + bits + _SUM, total, last, written)
 
     def extensible(self, wanted: int) -> bytes:
-        """Return so many elements of an extensible array, and perhaps more."""
+        """Return `wanted` elements of an extensible array, and perhaps more."""
         head, entry = self._head(b"EAHD", 72), self._entry
         bits, direct, least, pointers, _ = head[7:12]
         if bytes((bits, direct, pointers, least, head[11])) != self._layout.settings:
@@ -253,10 +253,10 @@ class _Blocks:
         if bits > 64 or not _is_power(least) or not _is_power(pointers) or wanted * entry > self._space.size:
             raise UnusualError
         used, made, at = struct.unpack_from("<QQQ", head, 44)
-        # Behind the last that was used the library looks at none, and it goes through all of them.
+        # The library reads no elements after the last used one, and iterates all before it.
         if not wanted <= used <= made or made * entry > self._space.size:
             raise UnusualError
-        # Groups of blocks, of which the first have no block of their own for the places.
+        # Groups of blocks, the first of which have no separate block for the addresses.
         groups, within, offset = 1 + bits - (least.bit_length() - 1), 2 * (pointers.bit_length() - 1), (bits + 7) // 8
         data = 2 * (pointers - 1)
         if groups < within:

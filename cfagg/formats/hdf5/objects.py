@@ -1,4 +1,4 @@
-"""The object headers of HDF5: their contents, and the members and attributes that they lead to.
+"""The object headers of HDF5: their contents, and the members and attributes to which they refer.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -33,7 +33,7 @@ __all__ = [
     "dense_at",
 ]
 
-#: Objects of a file.
+#: Most objects of a file.
 MOST = 1 << 22
 
 #: Numbers of header messages.
@@ -42,10 +42,10 @@ ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES = 12, 16, 17, 21, 15
 KNOWN = frozenset(
     {SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES}
 )
-#: Those that are not looked for where they stand elsewhere: files of values, filters; and of an extended superblock
-#: driver, free space and cache.
+#: Those that are not looked up if they are stored elsewhere: files of values, filters; and driver, free space and cache
+#: of an extended superblock.
 _NOTED = frozenset({EXTERNAL, FILTERS, 20, 23, 24})
-#: Those that say nothing of interest: nil, group information, comment, times, hints for B-trees, count of references.
+#: Irrelevant ones: nil, group information, comment, times, hints for B-trees, count of references.
 IGNORED = frozenset({0, 10, 13, 14, 18, 19, 22})
 
 
@@ -59,7 +59,7 @@ class Object:
         self.attributes: list[tuple[int, bytes]] = []
         self.links: list[bytes] = []
         self.ordered = False
-        #: The bytes of its parts, and where in each the messages begin; none of an old header.
+        #: The bytes of its parts, and the start of the messages in each; empty for an old header.
         self.parts: list[tuple[bytes, int]] = []
 
 
@@ -70,18 +70,18 @@ class Objects:
         self.space = space
         self._named: dict[int, bytes | None] = {}
         self._count = 0
-        #: Whether the file may have what only an extended superblock tells of.
+        #: Whether the file may have structures that only an extended superblock describes.
         self.extended = True
         self.root: int | None = None
-        #: Of an old superblock: the most entries of nodes and leaves of groups, and where the root's tables are.
+        #: Of an old superblock: the most entries of nodes and leaves of groups, and the addresses of the root's tables.
         self.expected: tuple[tuple[int, int] | None, bytes] = None, b""
 
     def _shared(self) -> NoReturn:
-        """Refuse a message that is kept in the table of shared ones, which only an extended file has."""
+        """Raise an error for a message in the table of shared ones, which only an extended file has."""
         raise UnusualError if self.extended else BrokenError
 
     def top(self) -> int:
-        """Return where the root group's header stands; in an unusual file `root` tells where the library may look."""
+        """Return the address of the root group's header; in an unusual file `root` is that for the library."""
         head = self.space.take(0, 96)
         version = head[8]
         self.root = None
@@ -106,14 +106,14 @@ class Objects:
             if (offsets, lengths) != (8, 8):
                 raise UnusualError
             self.extended = extension != UNDEFINED and _TABLES in self.read(extension).messages
-            # Flags tell of a writer that is or was at work; an extension may change anything.
+            # Flags show that a writer is or was at work; an extension may change anything.
             if flags or extension != UNDEFINED:
                 self.root = int(root)
                 raise UnusualError
         else:
             raise UnusualError
         self.root = int(root)
-        # What stands behind that end the library does not read.
+        # The library reads nothing after that end.
         if base or end > self.space.size or (self.space.checksum is not None and end != self.space.size):
             raise UnusualError
         return int(root)
@@ -190,12 +190,12 @@ class Objects:
         return found
 
     def named(self, data: bytes, kind: int = TYPE) -> bytes:
-        """Return the type that a message refers to by its place: one with a name, that refers to no other."""
+        """Return the type to which a message refers by address: a named one that refers to no other."""
         if kind != TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
             self._shared()
         (at,) = struct.unpack_from("<Q", data, 2)
         if at not in self._named:
-            # Until it is read, for one that refers to itself.
+            # Until it is read, in case it refers to itself.
             self._named[at] = None
             self._named[at] = self.read(at).messages.get(TYPE)
         found = self._named[at]
@@ -204,12 +204,12 @@ class Objects:
         return found
 
     def links(self, group: Object, *, hard: bool = False) -> list[tuple[bytes, int]]:
-        """Return names and places of a group's objects, in their order; links by name are unusual, or not `hard`."""
+        """Return names and addresses of a group's objects, in order; soft links are unusual, or omitted if `hard`."""
         if SYMBOLS in group.messages:
             from cfagg.formats.hdf5.old import symbols
 
             tables = group.messages[SYMBOLS]
-            # Of other groups than the root, nothing else tells the same.
+            # For groups other than the root, there is nothing to compare with.
             if self.space.checksum is not None and tables != self.expected[1]:
                 raise UnusualError
             members = list(symbols(self.space, tables, hard=hard, most=self.expected[0]))
@@ -237,7 +237,7 @@ class Objects:
             if end > len(data):
                 raise BrokenError
             if data[0] != 1 or (kind == 1 and not hard):
-                raise UnusualError  # links by name are the library's to follow
+                raise UnusualError  # soft links have to be followed by the library
             if kind == 0:
                 (place,) = struct.unpack_from("<Q", data, end)
                 found.append((order, name, place))
@@ -255,7 +255,7 @@ class Objects:
         return found.messages([record[4:] for record in records(self.space, names, 5, 11)])
 
     def check_orders(self, found: Object) -> None:
-        """Read the trees that list links and attributes by the order of their making, which must not be damaged."""
+        """Read the trees that list links and attributes by creation order, which must not be damaged."""
         links, attributes = found.messages.get(LINKS), found.messages.get(ATTRIBUTES)
         for info, order, kind, size in ((links, 8, 6, 15), (attributes, 2, 9, 13)):
             if info is not None and info[1] & 2:
@@ -279,7 +279,7 @@ class Objects:
 
 
 def dense_at(info: bytes) -> int:
-    """Return the place of the heap in which an object has its attributes, `UNDEFINED` where it has none."""
+    """Return the address of the heap with the attributes of an object, `UNDEFINED` if it has none."""
     at = 4 if info[1] & 1 else 2
     if at + 16 > len(info):
         raise BrokenError

@@ -1,23 +1,23 @@
-"""HDF5's older structures: object headers of version 1, and groups that keep their members in a symbol table.
+"""HDF5's older structures: object headers of version 1, and groups with their members in a symbol table.
 
 They have no checksums.  netCDF-4 files have newer ones; h5py writes these, and so do older files of other programs.
 
-Where others must have a right checksum (`Space.checksum`), what is believed here is proven otherwise, field by field: a
-file that says the same to every reader of the format.  So these structures are taken only as the HDF5 library writes
-them, and all else is unusual: it goes to the library, which accepts or refuses it in its own words.
+Whereas others must have a correct checksum (`Space.checksum`), these are verified field by field, so that the file
+means the same to every reader of the format.  Structures are accepted only as written by the HDF5 library, and
+everything else is unusual: it is left to the library, which accepts it or reports an error in its own words.
 
-- Superblock: all versions, sizes of addresses, flags and reserved bytes; the file as long as it says; the tables of the
-  root group the same there and in its header.
-- Structures: signature, version, reserved bytes, within the file as far as the library would read them, and no two of
-  them share a byte.
-- Object headers: as many messages as they say, which fill every part to its end; kinds and flags that are known, one
-  of a kind but for attributes; each message with the versions, lengths, padding and types that the library of that
-  time wrote, those included that are not asked for, because the library decodes them too.
-- Groups: levels of the tree that fall, nodes within the superblock's limits, names within the heap, none twice and
-  all in order between the keys of every node above, so that a search by the keys finds what a list has; the heap's list
-  of free room without circles; cached kinds that exist.
+- Superblock: all versions, sizes of addresses, flags and reserved bytes; the length of the file; the tables of the root
+group, which must be the same there and in its header.
+- Structures: signature, version, reserved bytes; they are within the file as far as the library would read them, and do
+not overlap.
+- Object headers: the given number of messages, which fill every part to its end; known kinds and flags, with one of
+each kind except attributes; each message has the versions, lengths, padding and types that the library of that time
+wrote, including messages that are not needed, because the library decodes them, too.
+- Groups: decreasing levels of the tree, nodes within the superblock's limits, names within the heap, distinct and in
+order between the keys of all parent nodes, so that a search by key finds everything that is listed; the heap's free
+list without cycles; valid cached kinds.
 
-What no reader can know to be wrong, as a letter of a name, is read as the library reads it.
+Errors that no reader can detect, such as a letter in a name, are read as by the library.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -34,25 +34,25 @@ from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, UnusualError
 
 __all__ = ["check_fill", "check_top", "messages", "symbols"]
 
-#: Numbers of header messages, as in `objects`, which needs this module.
+#: Numbers of header messages, as in `objects`, which imports this module.
 _NIL, _SPACE, _TYPE, _OLD_FILL, _FILL, _LAYOUT, _FILTERS, _ATTRIBUTE, _CONTINUED, _SYMBOLS, _TIME = (
     *(0, 1, 3, 4, 5, 8, 11, 12, 16, 17, 18),
 )
 
-#: How the file begins.
+#: Beginning of the file.
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-#: Flags of messages: of those that may not change, and of those that may not be shared.
+#: Flags of messages that may not change, and of those that may not be shared.
 _CONSTANT, _OWN = 1, 4
 
-#: Filters, and how many values others have: shuffle, Fletcher-32.
+#: Deflate, and the number of values of other filters: shuffle, Fletcher-32.
 _DEFLATE, _VALUES = 1, {2: 1, 3: 0}
 
-#: Nodes of a tree of names below each other.
+#: Most levels of a tree of names.
 _DEEPEST = 8
 
-#: An integer of a byte and a character, of which texts are made; a reference to an object, of which lists of dimensions
-#: are made; and what uses a dimension, with which axis.
+#: Types: a one-byte integer and a character, the elements of texts; an object reference, the element of lists of
+#: dimensions; and a user of a dimension, with its axis.
 _LETTERS = (bytes.fromhex("100000000100000000000800"), bytes.fromhex("1300000001000000"))
 _REFERENCE = bytes.fromhex("1700000008000000")
 _USER = b"".join(
@@ -65,14 +65,14 @@ _USER = b"".join(
 
 
 def _usual(*facts: object) -> None:
-    """Refuse to go on where something is not as it usually is."""
+    """Raise an error unless everything is as usual."""
     if not all(facts):
         raise UnusualError
 
 
 def check_top(head: bytes, size: int) -> tuple[tuple[int, int], bytes]:
-    """Look at a superblock of version 0; return the most entries of nodes and leaves, and the root group's tables."""
-    # Version 1 is written only for trees of chunks with other nodes than usual.
+    """Check a superblock of version 0; return the most entries of nodes and leaves, and the root group's tables."""
+    # Version 1 is written only for trees of chunks with unusual nodes.
     leaf, node, flags = struct.unpack_from("<HHI", head, 16)
     base, free, end, driver, name, _, cached, reserved = struct.unpack_from("<6QII", head, 24)
     _usual(
@@ -126,7 +126,7 @@ def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def check_fill(found: dict[int, bytes]) -> None:
-    """Look whether fill values are as long as the elements of a dataset."""
+    """Check that fill values have the length of the elements of a dataset."""
     if _TYPE not in found:
         return
     (size,) = struct.unpack_from("<I", found[_TYPE], 4)
@@ -139,7 +139,7 @@ def check_fill(found: dict[int, bytes]) -> None:
 
 @lru_cache(4096)
 def _check(kind: int, data: bytes) -> None:
-    """Look whether a message is as the library writes it into headers of version 1."""
+    """Check that a message is as written by the library into headers of version 1."""
     length = len(data)
     if kind == _ATTRIBUTE:
         _check_attribute(data)
@@ -168,7 +168,7 @@ def _check(kind: int, data: bytes) -> None:
 
 
 def _check_attribute(data: bytes) -> None:
-    """Look at an attribute."""
+    """Check an attribute."""
     name, flags, kind, space, end = attribute_of(data)
     version, _, length = struct.unpack_from("<BBH", data)
     _usual(version in (1, 3), not flags, not data[1], len(name) == length - 1, version == 1 or data[8] < 2)
@@ -179,7 +179,7 @@ def _check_attribute(data: bytes) -> None:
 
 
 def _space(data: bytes) -> tuple[int, int]:
-    """Return the bytes of a shape, and its elements."""
+    """Return the bytes of a shape, and its number of elements."""
     version, rank, flags = data[:3]
     _usual(version == 1, rank <= 32, flags < 2, not any(data[3:8]))
     return 8 + 8 * rank * (1 + flags), prod(struct.unpack_from(f"<{rank}Q", data, 8))
@@ -211,7 +211,7 @@ def _type(data: bytes) -> int:
 
 
 def _check_layout(data: bytes) -> None:
-    """Look at where values are."""
+    """Check the location of values."""
     version, class_, rank = data[:3]
     _usual(version == 3, class_ < 3)
     size = (4 + int.from_bytes(data[2:4], "little"), 18, 11 + 4 * rank)[class_]
@@ -219,7 +219,7 @@ def _check_layout(data: bytes) -> None:
 
 
 def _check_filters(data: bytes) -> None:
-    """Look at a list of filters."""
+    """Check a list of filters."""
     version, count = data[:2]
     _usual(version == 1, 0 < count <= 32, not any(data[2:8]))
     at = 8
@@ -229,7 +229,7 @@ def _check_filters(data: bytes) -> None:
         name = data[at : at + length]
         _usual(number, not length % 8, flags < 2, not length or b"\0" in name)
         at += length
-        # The library refuses levels that it does not know, and counts of values that these filters do not have.
+        # The library does not accept unknown levels, or counts of values that these filters do not have.
         if number == _DEFLATE:
             _usual(values == 1, data[at] < 10, not any(data[at + 1 : at + 4]))
         elif number in _VALUES:
@@ -241,9 +241,9 @@ def _check_filters(data: bytes) -> None:
 def symbols(
     space: Space, message: bytes, *, hard: bool = False, most: tuple[int, int] | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield names and places of a group's members by name; links by name are unusual, or not `hard` and passed over.
+    """Yield names and addresses of a group's members by name; soft links are unusual, or skipped if `hard`.
 
-    `most`: how many entries nodes and leaves may have, of which only so many are looked for.
+    `most`: the most entries of nodes and leaves; checked only if given.
     """
     tree, heap = struct.unpack_from("<QQ", message)
     mark, size, free, place = struct.unpack_from("<4s4xQQQ", head := space.take(heap, 32))
@@ -256,7 +256,7 @@ def symbols(
         space.unsealed(place, size)
         _check_free(names, free)
     waiting = [(tree, -1)]
-    # What the names of each leaf come behind, and what the last of them comes up to.
+    # Lower (exclusive) and upper (inclusive) bound of the names in each leaf.
     between: dict[int, tuple[bytes, bytes]] = {}
     while waiting:
         at, expected = waiting.pop()
@@ -267,7 +267,7 @@ def symbols(
                 raise BrokenError
             space.spend(24 + 16 * count)
             keys = space.take(at + 24, 16 * count)
-            # A key stands before each child.
+            # A key precedes each child.
             children = [child for _, child in struct.iter_unpack("<QQ", keys)]
             if most is not None and space.unsealed(at, 32 + 16 * most[0]):
                 _usual(count <= most[0], level <= _DEEPEST, expected in (-1, level + 1), expected == -1 or count)
@@ -293,13 +293,13 @@ def symbols(
 
 
 def _keys(space: Space, at: int, count: int) -> list[int]:
-    """Return the keys of a node, of which there is one more than children."""
+    """Return the keys of a node, one more than it has children."""
     whole = space.take(at + 24, 16 * count + 8)
     return [int.from_bytes(whole[k : k + 8], "little") for k in range(0, 16 * count + 8, 16)] if count else []
 
 
 def _between(between: dict[int, tuple[bytes, bytes]], at: int, children: list[int], keys: list[bytes]) -> None:
-    """Note between which names those of children are; the keys are in order, and between those of the node above."""
+    """Record the bounds of the names in children; the keys are in order, and between those of the parent node."""
     for child, low, high in zip(children, keys, keys[1:], strict=False):
         _usual(low < high, child not in between)
         between[child] = low, high
@@ -308,7 +308,7 @@ def _between(between: dict[int, tuple[bytes, bytes]], at: int, children: list[in
 
 
 def _check_entries(names: bytes, entries: list[tuple[int, ...]], between: tuple[bytes, bytes], size: int) -> None:
-    """Look at the members in a leaf: their names are in order, and what they lead to can be there."""
+    """Check the members in a leaf: their names are in order, and their addresses are possible."""
     before, last = between
     for offset, header, cached, reserved, first, _ in entries:
         name = _name(names, offset)
@@ -329,7 +329,7 @@ def _name(names: bytes, at: int) -> bytes:
 
 
 def _check_free(heap: bytes, at: int) -> None:
-    """Look at the free room of a heap, of which each part tells where the next is."""
+    """Check the free list of a heap, in which each part has the position of the next."""
     seen = 0
     while at != 1:
         _usual(at + 16 <= len(heap), at)

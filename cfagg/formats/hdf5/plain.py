@@ -1,4 +1,4 @@
-"""Datasets without anything unusual: all their messages are understood here, and none refers to another file."""
+"""Datasets without unusual properties: all their messages are supported here, and none refers to another file."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from cfagg.model.chunks import Encoding
 
 __all__ = ["is_plain", "moved", "storage_of"]
 
-#: Messages of the datasets and groups that are understood here: files of values, say, are not.
+#: Supported messages of datasets and groups, which exclude external files of values, for instance.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
 
-#: The message of no filters.
+#: The message for no filters.
 _NO_FILTERS = b"\2\0"
 
 
 def is_plain(kinds: AbstractSet[int]) -> bool:
-    """Return whether messages of these numbers are all understood here: none leads out of the file."""
+    """Return whether messages of these numbers are all supported here, so that none refers to another file."""
     return kinds <= _PLAIN
 
 
 @lru_cache(256)
 def _encoding(dtype: np.dtype[Any], filters: bytes) -> Encoding:
-    """Return how chunks are encoded, by the message of their filters; the same for the variables of many files."""
+    """Return the encoding of chunks, from the message of their filters; cached for the variables of many files."""
     return Encoding(dtype, tuple(filters_of(filters)))
 
 
 def storage_of(
     messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
 ) -> Chunked | Contiguous:
-    """Return how the values of a dataset are stored, of whose messages none is unusual."""
+    """Return the storage of the values of a dataset without unusual messages."""
     layout = layout_of(messages[LAYOUT])
     if layout.class_ == CONTIGUOUS and FILTERS not in messages:
         size = dtype.itemsize
@@ -60,7 +60,7 @@ def storage_of(
 
 
 def moved(storage: Chunked | Contiguous, message: bytes, name: str) -> Chunked | Contiguous | None:
-    """Return how values are stored elsewhere, by the message of a layout of which nothing else differs, if they are."""
+    """Return the storage with the address in the message of a layout that is otherwise equal, or `None`."""
     if isinstance(storage, Contiguous):
         at = int.from_bytes(message[2:10], "little")
         return None if at == UNDEFINED else Contiguous(at, 0, storage.encoding)

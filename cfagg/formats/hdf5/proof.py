@@ -1,7 +1,7 @@
-"""Objects and attributes of HDF5 files are proven sound before the HDF5 library reads them.
+"""Proof that objects and attributes of HDF5 files are sound before the HDF5 library reads them.
 
-The HDF5 library is asked for types and shapes of attributes only, whose structures it checks itself; the places of
-values are compared by `cfagg.formats.hdf5.sound`.
+The HDF5 library only reads types and shapes of attributes, whose structures it checks itself; the positions of values
+are compared by `cfagg.formats.hdf5.sound`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
 
 
 def prove_file(handle: Handle, file: Any) -> None:
-    """Look at all objects of a file before the library goes through them; the library lock is held."""
-    # On groups, heaps and trees that contradict themselves the library crashes where their checksums are right.
+    """Check all objects of a file before the library visits them; the library lock is held."""
+    # The library crashes on inconsistent groups, heaps and trees with correct checksums.
     try:
         sound_of(handle, file).check()
     except BrokenError as error:
@@ -34,7 +34,7 @@ def prove_file(handle: Handle, file: Any) -> None:
 
 
 def prove_index(handle: Handle, file: Any, dataset: Any) -> Layout | None:
-    """Look at the index of a dataset's chunks before the library does; return its layout.  The lock is held."""
+    """Check the index of a dataset's chunks before the library uses it; return its layout.  The lock is held."""
     try:
         return sound_of(handle, file).index(address_of(dataset))
     except BrokenError as error:
@@ -42,7 +42,7 @@ def prove_index(handle: Handle, file: Any, dataset: Any) -> Layout | None:
 
 
 def sound_of(handle: Handle, file: Any) -> Sound:
-    """Return what looks at the objects of a file; the library lock is held."""
+    """Return the checker of the objects of a file; the library lock is held."""
     sound = _known.get(handle)
     if sound is None:
         begin = int(file.get_create_plist().get_userblock())
@@ -63,7 +63,7 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
 
 
 def _varies(kind: Any) -> bool:
-    """Return whether values of a type have a variable length, or hold what has."""
+    """Return whether values of a type have a variable length, or contain such values."""
     if isinstance(kind, h5py.h5t.TypeVlenID):
         return True
     if isinstance(kind, h5py.h5t.TypeStringID):

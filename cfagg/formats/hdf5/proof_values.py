@@ -1,7 +1,7 @@
-"""Values of HDF5 datasets are proven sound before the HDF5 library reads them.
+"""Proof that values of HDF5 datasets are sound before the HDF5 library reads them.
 
-The library believes whatever a file says of values of variable length, reads beyond chunks that are shorter than they
-should be, and crashes on those that are shorter than their checksum.
+The library trusts a file's information on values of variable length, reads beyond the end of chunks that are too short,
+and crashes on those that are shorter than their checksum.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = ["prove_named", "prove_values"]
 
 
 def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
-    """Look at what netCDF could read as a hyperslab of a variable, given by its path; the library lock is held."""
+    """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held."""
     file = file_of(checked.handle)
     for path in stored_paths(checked.dataset):
         found = reach(file, path)
         if isinstance(found, h5py.h5d.DatasetID):
             shape = found.shape or ()
-            # Along a dimension without a limit the library adds what this variable lacks.
+            # Along an unlimited dimension the library adds missing values to this variable.
             parts = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=False)]
             if len(shape) == len(slices) and all(p.start < p.stop for p in parts):
                 prove_values(checked, found, parts, context)
 
 
 def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:
-    """Look at the values of a hyperslab before the library reads them; the library lock is held."""
+    """Check the values of a hyperslab before the library reads them; the library lock is held."""
     handle, plist = checked.handle, dataset.get_create_plist()
     sound = sound_of(handle, h5py.h5i.get_file_id(dataset))
     at = address_of(dataset)

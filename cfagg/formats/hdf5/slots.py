@@ -1,4 +1,4 @@
-"""Where the elements of a type have values of variable length, which are stored in heaps.
+"""The positions in elements of a type of values of variable length, which are stored in heaps.
 
 Source: HDF5 File Format Specification, version 3, "The Datatype Message".
 """
@@ -15,28 +15,28 @@ __all__ = ["Slot", "slots_of"]
 
 #: Classes of types.
 _COMPOUND, _REFERENCE, _ENUM, _SEQUENCE, _ARRAY = 6, 7, 8, 9, 10
-#: Bytes of the properties of the others: integers, reals, times, texts, bits.
+#: Bytes of the properties of other classes: integers, reals, times, texts, bits.
 _PROPERTIES = {0: 4, 1: 12, 2: 2, 3: 0, 4: 4}
 
 #: Kinds of references: to an object, to a region.
 _OBJECT, _REGION = 0, 1
 
-#: Bytes of a reference to a region: a place and a number.
+#: Bytes of a reference to a region: an address and a number.
 _REGION_SIZE = 12
 
-#: Slots of an element, and types within types.
+#: Most slots of an element, and levels of nested types.
 _MOST, _DEEPEST = 1 << 12, 32
 
 
 class Slot(NamedTuple):
-    """A place in an element that refers to a heap."""
+    """A position in an element that refers to a heap."""
 
     at: int
-    #: Bytes of one of the values that it leads to; 0 for a reference to a region, which gives no length.
+    #: Bytes of one of the values to which it refers; 0 for a reference to a region, which has no length.
     size: int
-    #: Where those have slots themselves.
+    #: The slots of those values.
     below: tuple[Slot, ...] = ()
-    #: Whether those are references to objects.
+    #: Whether those values are references to objects.
     objects: bool = False
 
 
@@ -51,7 +51,7 @@ def slots_of(data: bytes) -> tuple[int, tuple[Slot, ...]]:
 
 
 def _read(data: bytes, at: int, depth: int) -> tuple[int, int, list[Slot]]:
-    """Return where an encoded type ends, the bytes of an element, and its slots."""
+    """Return the end of an encoded type, the bytes of an element, and its slots."""
     if depth > _DEEPEST:
         raise UnusualError
     class_, version = data[at] & 15, data[at] >> 4
@@ -82,7 +82,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[int, int, list[Slot]]:
     if class_ == _SEQUENCE:
         objects = data[here] & 15 == _REFERENCE and data[here + 1] & 15 == _OBJECT
         here, base, slots = _read(data, here, depth + 1)
-        if size != 16 or bits & 15 > 1:  # neither a sequence nor a text, on which the library crashes
+        if size != 16 or bits & 15 > 1:  # neither a sequence nor a text, which crashes the library
             raise BrokenError
         return here, size, [Slot(0, base, tuple(slots), objects and base == 8)]
     if class_ == _ARRAY:
@@ -125,7 +125,7 @@ def _array(data: bytes, here: int, version: int, size: int, depth: int) -> tuple
 
 
 def _repeated(slots: list[Slot], offset: int, size: int, count: int) -> list[Slot]:
-    """Return the slots of several elements that follow each other."""
+    """Return the slots of several consecutive elements."""
     if count * len(slots) > _MOST:
         raise UnusualError
     if not slots:
@@ -134,7 +134,7 @@ def _repeated(slots: list[Slot], offset: int, size: int, count: int) -> list[Slo
 
 
 def _name_end(data: bytes, at: int, version: int) -> int:
-    """Return what follows a name, which older versions fill up to eight bytes."""
+    """Return the position after a name, which older versions pad to eight bytes."""
     end = data.find(b"\0", at)
     if end < 0:
         raise BrokenError

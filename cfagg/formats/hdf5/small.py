@@ -1,6 +1,6 @@
-"""Values of small datasets, as coordinates and bounds are, of headers that are remembered: read whole and at once.
+"""Values of small datasets with cached headers, such as coordinates and bounds, which are read whole at once.
 
-Whatever is larger, unusual or damaged is read, or refused, as all other values are.
+Anything larger, unusual or damaged is handled like all other values.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from cfagg.storage.gate import admit
 
 __all__ = ["SmallValues", "name_of_path"]
 
-#: Bytes of values, and of their chunks as they are stored; and chunks.
+#: Most bytes of values, and of their stored chunks; most chunks.
 _MOST, _CHUNKS = 1 << 16, 1 << 12
 
-#: Chunks of which the first and the last are no more bytes apart are read at once.
+#: Chunks are read at once if at most this many bytes are between the first and the last.
 _NEAR = 1 << 18
 
-#: How the only node of a tree of one chunk begins, and the bytes before its entry.
+#: Beginning of the only node of a tree of one chunk, and the bytes before its entry.
 _ONE, _HEAD = b"TREE\1\0\1\0", 24
 
 
 class _Plan(NamedTuple):
-    """How the values of datasets are stored that have headers alike."""
+    """The storage of the values of datasets with similar headers."""
 
     encoding: Encoding
     shape: tuple[int, ...]
-    #: Of the one chunk; `None` where the values are contiguous.
+    #: Shape of the single chunk, or `None` if the values are contiguous.
     chunk: tuple[int, ...] | None
     #: Bytes of the values or the chunk.
     size: int
-    #: Where in the message of the layout the place of the values, or of the tree of chunks, stands.
+    #: Position in the layout message of the address of the values, or of the tree of chunks.
     place: slice
-    #: Number of chunks, one behind the other along the first dimension.
+    #: Number of chunks, which are consecutive along the first dimension.
     chunks: int = 1
 
 
 class SmallValues(OpenVariable):
-    """Reads a variable as `OpenVariable`; where that is simple, the values of a small one without further ado."""
+    """Reads a variable like `OpenVariable`, with a shortcut for the values of small and simple ones."""
 
     __slots__ = ("_alike", "_path", "_variable")
 
@@ -74,17 +74,17 @@ class SmallValues(OpenVariable):
         self._variable, self._path, self._alike = variable, path, alike
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Return a hyperslab, as `read`."""
+        """Return a hyperslab, like `read`."""
         found = self._small(slices)
         return super().__call__(slices) if found is None else found
 
     def _small(self, slices: tuple[slice, ...]) -> npt.NDArray[Any] | None:
-        """Return all values, `None` where fewer are asked for or they are read in the usual way."""
+        """Return all values, or `None` if fewer are selected or they have to be read in the usual way."""
         header = self._alike.header
         shape, plan = header.shape, header.plan
         if plan is None:
             plan = header.plan = _plan(self._alike, shape, self._variable) or ()
-        # A netCDF dimension that may grow can be longer than the dataset.
+        # An unlimited netCDF dimension can be longer than the dataset.
         if not plan or slices != tuple([slice(0, n, 1) for n in shape]) or self._variable.shape != shape:
             return None
         handle = admit(self._handle, name_of_path(self._path), (), self._context).handle
@@ -98,7 +98,7 @@ class SmallValues(OpenVariable):
             sizes = (*plan.chunk, plan.encoding.dtype.itemsize)
             node = handle.some(end + 8 + 8 * len(sizes), at) if at < handle.key.size else b""
             head, behind = node[:end], [n for (n,) in struct.iter_unpack("<Q", node[end + 8 :])]
-            # The chunk is that of the first element, and the library's search ends behind it.
+            # The chunk is that of the first element, and the library's search ends after it.
             if head[:8] != _ONE or any(head[_HEAD + 8 : -8]) or len(node) != end + 8 + 8 * len(sizes):
                 return None
             if all(map(operator.lt, behind, sizes)) or any(map(operator.mod, behind, sizes)) or behind[-1] > sizes[-1]:
@@ -113,19 +113,19 @@ class SmallValues(OpenVariable):
         values = _decoded(raw, mask, plan, plan.chunk or shape)
         if values is None:
             return None
-        # A copy: the chunk may be longer, and the array is the caller's own.
+        # A copy, since the chunk may be longer, and the array belongs to the caller.
         within: Any = (..., *(slice(n) for n in shape))
         whole: npt.NDArray[Any] = values[within]
         return whole.astype(plan.encoding.dtype.newbyteorder("="))
 
 
 def name_of_path(path: bytes) -> str:
-    """Return the path of a dataset in its file as messages and readers have it."""
+    """Return the path of a dataset in its file, as used in messages and readers."""
     return path.decode("utf-8", "surrogateescape").lstrip("/")
 
 
 def _plan(alike: Alike, shape: tuple[int, ...], variable: Variable) -> _Plan | None:
-    """Return how the values of datasets like one are stored; `None` where they are not small and simple."""
+    """Return the storage of the values of similar datasets, or `None` if they are not small and simple."""
     found = alike.object()
     header = alike.header
     if not is_plain(header.numbers) or variable.kind not in ("integer", "float", "char") or LAYOUT not in header.last:
@@ -150,7 +150,7 @@ def _plan(alike: Alike, shape: tuple[int, ...], variable: Variable) -> _Plan | N
 
 
 def _is_known(encoding: Encoding) -> bool:
-    """Return whether all filters are undone here."""
+    """Return whether all filters are supported here."""
     if not encoding.codecs:
         return True
     from cfagg.formats.values import filters
@@ -159,7 +159,7 @@ def _is_known(encoding: Encoding) -> bool:
 
 
 def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt.NDArray[Any] | None:
-    """Return the values of several chunks, `None` where these are not all there or are damaged."""
+    """Return the values of several chunks, or `None` if these are incomplete or damaged."""
     chunk = plan.chunk or ()
     size = plan.encoding.dtype.itemsize
     rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks, size) if tree < handle.key.size else None
@@ -189,7 +189,7 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
 
 
 def _decoded(raw: bytes, mask: int, plan: _Plan, shape: tuple[int, ...]) -> npt.NDArray[Any] | None:
-    """Return values from the bytes of all or of a chunk, `None` where these are damaged."""
+    """Return values from the bytes of all or of a chunk, or `None` if these are damaged."""
     if not plan.encoding.codecs:
         return np.frombuffer(raw, plan.encoding.dtype).reshape(shape)
     from cfagg.formats.values import filters

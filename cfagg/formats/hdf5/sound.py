@@ -1,7 +1,7 @@
-"""Whether the HDF5 library can read a file's objects, attributes and values without harm.
+"""Checks that the HDF5 library can read a file's objects, attributes and values safely.
 
-For values of variable length the library believes the lengths and places that stand in a file: on damaged ones it
-crashes, hangs, or takes all memory.  Here each is compared with what the file has, before the library sees it.
+For values of variable length the library trusts the lengths and addresses in a file: on damaged ones it crashes, hangs,
+or uses all memory.  Here each is compared with the file before the library reads it.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -24,19 +24,19 @@ from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, OverlapErro
 
 __all__ = ["Sound"]
 
-#: What comes of bytes that are unusual or damaged.
+#: Errors for bytes that are unusual or damaged.
 _ERRORS = (OverlapError, *ERRORS)
 
-#: References to heaps: of values of variable length, and of regions.
+#: References to heaps: for values of variable length, and for regions.
 _SEQUENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
 _REGION = np.dtype([("heap", "<u8"), ("index", "<u4")])
 
-#: Values within values.
+#: Most levels of nested values.
 _DEEPEST = 8
 
 
 class Sound:
-    """Looks at the objects of a file, from where HDF5 begins; `heaps`: more than the heap read last is remembered."""
+    """Checks the objects of a file without its user block; `heaps`: more than the last heap is cached."""
 
     def __init__(self, data: Bytes, *, heaps: bool = True) -> None:
         self._space = Space(data, heaps=heaps)
@@ -44,16 +44,15 @@ class Sound:
         self._known: dict[int, bool] = {}
         self._indexed: dict[int, Layout | None] = {}
         self._ordered: set[int] = set()
-        #: Each object is looked at once, for the bytes that may be read are counted.
+        #: Each object is checked once, since the bytes that may be read are limited.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
         self._is_checked = False
 
     def check(self) -> None:
-        """Look at all objects of the file, once."""
+        """Check all objects of the file, once."""
         if self._is_checked:
             return
-        # What only a table of shared messages explains is left to the library, and so are more objects than are
-        # counted.
+        # Objects that need a table of shared messages, or are too many, are left to the library.
         seen: set[int] = set()
         self._space.renew()
         try:
@@ -85,7 +84,7 @@ class Sound:
         self._is_checked = True
 
     def _below(self, at: int) -> list[int]:
-        """Return the objects that one links, after a look at its attributes."""
+        """Return the objects linked by one, after checking its attributes."""
         found = self._objects.read(at)
         self._index(at, found)
         self._check_fill(found)
@@ -95,14 +94,14 @@ class Sound:
         return [place for _, place in self._objects.links(found, hard=True)]
 
     def _index(self, at: int, found: Object) -> None:
-        """Look at the index of a dataset's chunks, once."""
+        """Check the index of a dataset's chunks, once."""
         if LAYOUT in found.messages and at not in self._indexed:
             space = found.messages.get(SPACE)
             shape = None if space is None else shape_of(space)[0]
             self._indexed[at] = check_index(self._space, found.messages[LAYOUT], shape)
 
     def _check_fill(self, found: Object) -> None:
-        """Look whether the fill value of a dataset exists where it has a variable length."""
+        """Check that the fill value of a dataset exists if it has a variable length."""
         kind = found.messages.get(TYPE)
         values = [v for v in (fill_of(found.messages, FILL), fill_of(found.messages, OLD_FILL)) if v]
         if kind is None or not values:
@@ -117,7 +116,7 @@ class Sound:
             raise BrokenError
 
     def index(self, at: int) -> Layout | None:
-        """Look at the index of the chunks of a dataset, and return what `check_index` does."""
+        """Check the index of the chunks of a dataset, and return the result of `check_index`."""
         try:
             if at not in self._indexed:
                 self._index(at, self._objects.read(at))
@@ -132,14 +131,14 @@ class Sound:
         return layout
 
     def type(self, at: int) -> tuple[int, tuple[Slot, ...]]:
-        """Return the bytes of an element of a dataset, and where they refer to heaps."""
+        """Return the bytes of an element of a dataset, and its references to heaps."""
         try:
             return slots_of(self._objects.read(at).messages[TYPE])
         except (OverlapError, struct.error, IndexError, KeyError) as error:
             raise BrokenError from error
 
     def compact(self, at: int) -> bytes:
-        """Return the values of a dataset that stand in its header."""
+        """Return the values of a dataset that are stored in its header."""
         layout = self._objects.read(at).messages[LAYOUT]
         (size,) = struct.unpack_from("<H", layout, 2)
         if layout_of(layout).class_ != COMPACT or 4 + size > len(layout):
@@ -147,8 +146,8 @@ class Sound:
         return layout[4 : 4 + size]
 
     def exist(self, raw: bytes, size: int, slots: tuple[Slot, ...]) -> bool:
-        """Return whether all values to which elements of `size` bytes refer exist, with their very lengths."""
-        # What is counted is what one reading takes.
+        """Return whether all values to which elements of `size` bytes refer exist, with exactly their lengths."""
+        # The limit applies to the bytes of one read.
         try:
             return all(Sound(self._space.data, heaps=bool(s.below or s.objects))._exist(raw, size, (s,)) for s in slots)
         except _ERRORS:
@@ -160,7 +159,7 @@ class Sound:
         return [data for _, data in (*found.attributes, *dense)]
 
     def unproven(self, at: int) -> frozenset[bytes] | None:
-        """Return the names of the attributes of an object that may do harm; `None` where the object cannot be read."""
+        """Return the names of the attributes of an object that may be unsafe, or `None` if it cannot be read."""
         if at not in self._unproven:
             self._unproven[at] = self._look(at)
         return self._unproven[at]
@@ -171,7 +170,7 @@ class Sound:
         )
 
     def _proven[T](self, read: Callable[[], T]) -> T | None:
-        """Return what is read, `None` where it is unusual or a checksum is wrong."""
+        """Return the result of `read`, or `None` if it is unusual or a checksum is wrong."""
         before = len(self._space.checked)
         try:
             found = read()
@@ -180,7 +179,7 @@ class Sound:
         return None if damaged(self._space.data, self._space.checked[before:]) else found
 
     def is_object(self, at: int) -> bool:
-        """Return whether an object stands at a place."""
+        """Return whether there is an object at an address."""
         if at not in self._known:
             self._known[at] = self._proven(lambda: self._objects.read(at)) is not None
         return self._known[at]
@@ -206,19 +205,19 @@ class Sound:
             return name, False
 
     def _exist(self, raw: bytes, size: int, slots: tuple[Slot, ...], depth: int = 0) -> bool:
-        """Return what `exist` does."""
+        """Return the result of `exist`."""
         whole = np.frombuffer(raw, np.uint8).reshape(-1, size)
         return all(self._slot(np.ascontiguousarray(whole[:, s.at : s.at + 16]), s, depth) for s in slots)
 
     def _slot(self, raw: npt.NDArray[np.uint8], slot: Slot, depth: int) -> bool:
-        """Return whether what references of one kind lead to exists."""
+        """Return whether the targets of all references in one slot exist."""
         if not slot.size:
             regions = np.ascontiguousarray(raw[:, :12]).view(_REGION).ravel()
             regions = regions[(regions["heap"] != 0) & (regions["heap"] != UNDEFINED)]
             return all(self._space.long_size(int(r["heap"]), int(r["index"])) >= 8 for r in regions)
         found = raw.view(_SEQUENCE).ravel()
         found = found[(found["length"] != 0) | ((found["heap"] != 0) & (found["heap"] != UNDEFINED))]
-        # Heap after heap, so that each is read once.
+        # Sorted by heap, so that each is read once.
         found = found[np.argsort(found["heap"], kind="stable")]
         if not (slot.below or slot.objects):
             starts = np.flatnonzero(np.diff(found["heap"], prepend=found["heap"][:1] + 1))
@@ -226,7 +225,7 @@ class Sound:
                 wanted = [n * slot.size for n in part["length"].tolist()]
                 if self._space.long_sizes(int(part["heap"][0]), part["index"].tolist()) != wanted:
                     return False
-                # Many that lead to the same bytes would take any memory.
+                # Many references to the same bytes could use any amount of memory.
                 self._space.spend(sum(wanted))
             return True
         for n, heap, index in found.tolist():

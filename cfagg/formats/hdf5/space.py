@@ -24,21 +24,21 @@ __all__ = [
     "UnusualError",
 ]
 
-#: The address of what does not exist.
+#: The address of an object that does not exist.
 UNDEFINED = 2**64 - 1
 
 #: Bytes of the longest structure with a checksum, and bytes that may be read several times.
 _LONGEST, _ROOM = 1 << 26, 1 << 20
 
-#: Objects of a heap from which on they are looked at together.
+#: Number of objects of a heap from which they are processed together.
 _MANY = 16
 
-#: What stands before each of them.
+#: The header of each of them.
 _OBJECT = np.dtype([("index", "<u2"), ("count", "<u2"), ("free", "<u4"), ("length", "<u8")])
 
 
 class UnusualError(Exception):
-    """Something that the HDF5 library should interpret."""
+    """Something that the HDF5 library has to interpret."""
 
 
 class BrokenError(UnusualError):
@@ -46,7 +46,7 @@ class BrokenError(UnusualError):
 
 
 class TooManyError(UnusualError):
-    """More, or longer, than is looked at."""
+    """More, or longer, than the limits."""
 
 
 class OverlapError(Exception):
@@ -57,30 +57,30 @@ class UnsoundError(Exception):
     """Something that the library must not read."""
 
 
-#: What comes of bytes that are unusual or damaged; beside these, an `OverlapError`.
+#: Errors for bytes that are unusual or damaged, besides `OverlapError`.
 ERRORS = (UnusualError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
 
 
 class Space:
-    """The bytes of a file, and which of them were read."""
+    """The bytes of a file, with a record of those that were read."""
 
     def __init__(self, data: Bytes, *, heaps: bool = True, checksum: Callable[[bytes], int] | None = None) -> None:
-        # Whether more than the heap read last is remembered.
+        # Whether more than the last heap is cached.
         self.heaps = heaps
-        # With a function checksums are compared at once, and what has none is proven otherwise (`unsealed`).  Without
-        # one they are noted, to be compared together in the end: place and length of a structure, and where in it the
-        # checksum stands.
+        # With a function checksums are verified immediately, and structures without one in another way (`unsealed`).
+        # Otherwise they are recorded, to be verified together at the end: position and length of a structure, and the
+        # position of its checksum.
         self.data, self.size, self.checksum = data, len(data), checksum
-        # The first bytes, where they are at hand.
+        # The first bytes, if they are in memory.
         self.near: bytes = getattr(data, "near", b"")
         self.checked: list[tuple[int, int, int]] = []
-        #: Where structures without checksums begin and end, in order.
+        #: Start and end of structures without checksums, in order.
         self._unsealed: list[tuple[int, int]] = []
         self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
 
     def take(self, at: int, size: int) -> bytes:
-        """Return bytes, all of which the file must have."""
+        """Return bytes, all of which must be in the file."""
         end = at + size
         if end > self.size:
             raise BrokenError
@@ -91,11 +91,11 @@ class Space:
         return self.data[at:end]
 
     def begin(self, at: int, size: int) -> bytes:
-        """Return bytes, fewer where the file ends."""
+        """Return bytes, fewer if the file ends."""
         return self.near[at : at + size] if at + size <= len(self.near) else self.data[at : at + size]
 
     def structure(self, at: int, size: int, mark: int | None = None) -> bytes:
-        """Return a structure with a checksum: at its end, or at its byte `mark` and summed as zeros."""
+        """Return a structure with a checksum at its end, or at byte `mark`, which then counts as zeros."""
         self.spend(size)
         data = self.take(at, size)
         if self.checksum is None:
@@ -110,7 +110,7 @@ class Space:
         return data
 
     def unsealed(self, at: int, size: int) -> bool:
-        """Return whether a structure without a checksum is to be proven otherwise; it shares no byte with another."""
+        """Return whether a structure without a checksum needs other verification; it must not overlap others."""
         if self.checksum is None:
             return False
         here = at, at + size
@@ -125,24 +125,24 @@ class Space:
 
     @property
     def proven(self) -> bool:
-        """Whether structures without checksums were read, and proven otherwise."""
+        """Whether structures without checksums were read, and verified in another way."""
         return bool(self._unsealed)
 
     def renew(self) -> None:
-        """Count bytes from the beginning: everything may be read once more."""
+        """Restart counting bytes, so that everything may be read once more."""
         self._left = 2 * self.size + _ROOM
 
     def state(self) -> tuple[int, int]:
-        """Return how much was read, for `restore`."""
+        """Return the amount read so far, for `restore`."""
         return self._left, len(self.checked)
 
     def restore(self, before: tuple[int, int]) -> None:
-        """Count what was read since as not read."""
+        """Treat everything read since then as not read."""
         self._left = before[0]
         del self.checked[before[1] :]
 
     def spend(self, size: int) -> None:
-        """Count bytes of which each should be read once."""
+        """Count bytes, each of which should be read once."""
         self._left -= size
         if self._left < 0:
             raise OverlapError
@@ -152,14 +152,14 @@ class Space:
         if not length or heap in (0, UNDEFINED):
             return b""
         at, size = self._objects(heap).get(index, (0, -1))
-        # The library wants the very length.
+        # The library requires the exact length.
         if length > size or (self.checksum is not None and length != size):
             raise BrokenError
         self.spend(length)
         return self.data[at : at + length]
 
     def references(self, values: bytes, at: int, count: int) -> list[int | None]:
-        """Return the first place in each of several lists of places, of which a value of variable length is one."""
+        """Return the first address in each of several lists of addresses, which are values of variable length."""
         found: list[int | None] = []
         for length, heap, index in struct.iter_unpack("<IQI", values[at : at + 16 * count]):
             if not length or heap in (0, UNDEFINED):
@@ -175,17 +175,17 @@ class Space:
         return found
 
     def long_size(self, heap: int, index: int) -> int:
-        """Return the bytes of a value of variable length, -1 where there is none."""
+        """Return the bytes of a value of variable length, or -1 if there is none."""
         return self._objects(heap).get(index, (0, -1))[1]
 
     def long_sizes(self, heap: int, indices: list[int]) -> list[int]:
-        """Return what `long_size` does for several values in one heap."""
+        """Return the result of `long_size` for several values in one heap."""
         found = self._objects(heap)
         none = (0, -1)
         return [found.get(index, none)[1] for index in indices]
 
     def _objects(self, at: int) -> dict[int, tuple[int, int]]:
-        """Return place and size of the objects of a global heap collection by their numbers."""
+        """Return position and size of the objects of a global heap collection by their numbers."""
         found = self._global.get(at)
         if found is not None:
             return found
@@ -201,10 +201,10 @@ class Space:
         free = False
         while here + 16 <= end:
             index, length = struct.unpack_from("<H6xQ", whole, here - at)
-            # What is free has the number 0, and its own sixteen bytes count.  The library would stay at the same place
-            # for ever where they do not, so the whole collection is looked at.
+            # Free space has the number 0, and its own sixteen bytes count.  Otherwise the library would never advance,
+            # so the whole collection is checked.
             step = 16 + length + (-length & 7) if index else length
-            # Where a number is there twice, the library gives up in the middle, and netCDF-C crashes.
+            # If a number occurs twice, the library gives up in the middle, and netCDF-C crashes.
             if step < 16 or here + step > end or (index in found if index else free):
                 raise BrokenError
             if index:
@@ -212,16 +212,16 @@ class Space:
             else:
                 free = True
             here += step
-        if here < end and free:  # fewer bytes than a number takes are free room too
+        if here < end and free:  # fewer bytes than a header needs are free space, too
             raise BrokenError
         self._global[at] = found
         return found
 
 
 def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """Return the first objects of a global heap that take the same room, as of texts of one form, and where they end.
+    """Return the first objects of a global heap that need equal space, such as similar texts, and their end.
 
-    One look at many is quicker than one at each.
+    Processing many together is faster than one by one.
     """
     start = at + 16
     if len(heap) < 32:
@@ -235,7 +235,7 @@ def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
     headers = np.frombuffer(heap, np.uint8, count * step, 16).reshape(count, step)[:, :16]
     columns = np.ascontiguousarray(headers).view(_OBJECT).ravel()
     length = columns["length"]
-    # The number 0 is that of free room; the padding of a longer object ends elsewhere.
+    # The number 0 means free space; the padding of a longer object ends elsewhere.
     same = (columns["index"] != 0) & (length <= step - 16) & (length + 7 >= step - 16)
     last = count if same.all() else int(np.argmin(same))
     columns = columns[:last]

@@ -12,12 +12,12 @@ from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, UnusualError
 
 __all__ = ["records", "width_of"]
 
-#: Bytes of a node that need no explanation by the file's size.
+#: Bytes of a node that are plausible for any size of the file.
 _ROOM = 1 << 20
 
 
 def records(space: Space, at: int, kind: int, size: int) -> Iterable[bytes]:
-    """Return the records of a version 2 B-tree in order: their kind and bytes must be those."""
+    """Return the records of a version 2 B-tree in order, which must be of this kind and size."""
     mark, version, found, node, each, depth, split, merge, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", space.structure(at, 38)
     )
@@ -26,7 +26,7 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterable[bytes]:
     if not (0 < split <= 100 and 0 < merge <= 100):
         raise BrokenError
     if node > max(space.size, _ROOM):
-        # The library takes so much memory on opening the tree, and aborts the process.
+        # The library allocates this much memory when it opens the tree, and aborts the process.
         raise BrokenError
     if version or depth > 16:
         raise UnusualError
@@ -40,7 +40,7 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterable[bytes]:
         return _leaf(space, root, count, kind, size, node)
     most = max((node - 10) // size, 1)
     width = width_of(most)
-    # Bytes that tell how many records there are below a child, by depth.
+    # Bytes of the number of records below a child, by depth.
     totals, below = [0], most
     for _ in range(depth):
         pointer = 8 + width + totals[-1]
@@ -51,7 +51,7 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterable[bytes]:
 
 
 def _counted(found: Iterable[bytes], total: int) -> Iterator[bytes]:
-    """Yield records, which must be so many."""
+    """Yield records, of which there must be `total`."""
     left = total
     for record in found:
         left -= 1
@@ -61,7 +61,7 @@ def _counted(found: Iterable[bytes], total: int) -> Iterator[bytes]:
 
 
 def _leaf(space: Space, place: int, count: int, kind: int, size: int, node: int) -> list[bytes]:
-    """Return the records of a node that has none below it."""
+    """Return the records of a leaf node."""
     leaf = space.structure(place, 6 + count * size + 4)
     if leaf[:6] != b"BTLF\0" + bytes([kind]) or len(leaf) > node:
         raise BrokenError
@@ -71,7 +71,7 @@ def _leaf(space: Space, place: int, count: int, kind: int, size: int, node: int)
 def _below(
     space: Space, place: int, count: int, level: int, kind: int, size: int, widths: tuple[int, list[int], int]
 ) -> Iterator[bytes]:
-    """Yield the records of a node and of all below it, in order; there are few levels."""
+    """Yield the records of a node and of all nodes below it, in order; there are few levels."""
     width, totals, node = widths
     if level == 0:
         yield from _leaf(space, place, count, kind, size, node)
@@ -90,5 +90,5 @@ def _below(
 
 
 def width_of(number: int) -> int:
-    """Return the bytes that a number up to `number` takes."""
+    """Return the bytes of a field for numbers up to `number`."""
     return max(number.bit_length() - 1, 0) // 8 + 1

@@ -1,6 +1,6 @@
-"""Values of HDF5 datasets, read through h5py's low-level interface as they are stored.
+"""Values of HDF5 datasets, read as stored through h5py's low-level interface.
 
-The gate admits each dataset before it is read: what takes its values from other files is refused.
+The gate admits each dataset before it is read, except those with values in other files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Values:
         """Return the values of a hyperslab."""
         with LIBRARY:
             try:
-                # Opened for each read: what stays open would keep the file open.
+                # Opened for each read, since an open dataset would keep the file open.
                 dataset, leads = self._found()
                 return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
             except (AccessError, LimitError, FragmentReadError):
@@ -58,7 +58,7 @@ class Values:
                 ) from error
 
     def _found(self) -> tuple[Any, list[Reference]]:
-        """Return the low-level dataset, and what leads from it, or on the way to it, out of the file."""
+        """Return the low-level dataset, and its references, or those on its path, out of the file."""
         file = self.file()
         prove_file(self.handle, file)
         try:
@@ -73,7 +73,7 @@ class Values:
 def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
     """Read a hyperslab of a dataset of a file that is still open."""
     checked.handle  # noqa: B018 - raises where the file was closed since
-    shape = dataset.shape or ()  # of a space without any element there is none
+    shape = dataset.shape or ()  # None for a space without any element
     ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
     counts = tuple(map(len, ranges))
     dtype = dataset.dtype
@@ -85,10 +85,10 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         return np.full(counts, _fill(dataset, native), native)
     plist = dataset.get_create_plist()
     if plist.get_layout() == h5py.h5d.CHUNKED:
-        # The library takes memory for a whole chunk, whatever is read of it.
+        # The library allocates memory for a whole chunk, even if little of it is read.
         size = dataset.get_type().get_size()
         check_chunk(math.prod(plist.get_chunk()) * size, f"a chunk of {checked.dataset!r} in {checked.handle.key.path}")
-    # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
+    # An unlimited netCDF dimension can be longer than the dataset, beyond whose end nothing was written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)
     own = _numbers(checked, plist, dtype)
@@ -112,7 +112,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
 
 
 def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
-    """Return how numbers in chunks are stored that are decoded here: the library reads beyond short chunks."""
+    """Return the storage of numbers in chunks that are decoded here, as the library reads beyond short chunks."""
     if plist.get_layout() != h5py.h5d.CHUNKED or dtype.kind not in "iuf":
         return None
     stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
@@ -120,5 +120,5 @@ def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | No
 
 
 def _fill(dataset: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the value of what was never written."""
+    """Return the value of unwritten elements."""
     return fill(dataset) if dtype.kind in "iufS" else b""

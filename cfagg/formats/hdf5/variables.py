@@ -1,8 +1,8 @@
 """Finding variables in netCDF-4 files by reading the few HDF5 structures that describe them, without the HDF5 library.
 
-Opening a file and resolving its dimensions costs the library several times what reading a value does.  Whatever is
-unusual, damaged or could lead out of the file is left to it.  Checksums are compared at once, what has none is proven
-otherwise (`cfagg.formats.hdf5.old`), and work is bounded.
+Opening a file and resolving its dimensions costs the library several times as much as reading a value.  Anything that
+is unusual, damaged or could refer to other files is left to it.  Checksums are verified immediately, structures without
+one in another way (`cfagg.formats.hdf5.old`), and work is bounded.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -34,25 +34,25 @@ from cfagg.storage.files import Handle
 
 __all__ = ["find", "find_all", "find_every", "is_only_a_dimension"]
 
-#: Elements of REFERENCE_LIST and links that are looked at, and links where they are read for each variable again.
+#: Most elements of REFERENCE_LIST, most links, and most links if they are read again for each variable.
 _USERS, _MOST, _EACH = 64, 1024, 256
 
 #: Classes of types.
 _COMPOUND, _SEQUENCE = 6, 9
 
 
-#: The attributes of an object that are shown, those of the library, and where the dimensions are.
+#: The shown attributes of an object, those of the library, and the addresses of the dimensions.
 _Attributes = tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]
 
 
 def _is_no_variable(internal: Mapping[str, AttributeValue]) -> bool:
-    """Return whether the ``NAME`` of a scale says that it is only a dimension."""
+    """Return whether the ``NAME`` of a scale marks it as only a dimension."""
     name = internal.get("NAME")
     return "CLASS" in internal and isinstance(name, str) and name.startswith(NO_VARIABLE)
 
 
 class _Described(NamedTuple):
-    """What follows from the header of a dataset but for the places of its dimensions, and from its attributes."""
+    """The information in the header of a dataset, except the addresses of its dimensions, and in its attributes."""
 
     shown: dict[str, AttributeValue]
     internal: dict[str, AttributeValue]
@@ -64,7 +64,7 @@ class _Described(NamedTuple):
 
 
 class _Variable(NamedTuple):
-    """What a file says about a variable, whatever the file's name."""
+    """The description of a variable in a file, independent of the file's name."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -74,7 +74,7 @@ class _Variable(NamedTuple):
 
 
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredVariable | None:
-    """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
+    """Return the same as `library_variables.find`, or `None` if the library has to be used; `head`: the first bytes."""
     if group != "/" and not address.startswith("/"):
         return None
     found = _found(handle, head, address.removeprefix("/"), "variable")
@@ -82,7 +82,7 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredV
 
 
 def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str, StoredVariable]:
-    """Return several variables of a file as `find` does each, what they share read once; some may be left out."""
+    """Return several variables of a file like `find`, reading shared parts once; some may be left out."""
     found: dict[str, StoredVariable] = {}
     try:
         file = _File(Objects(Space(Head(handle, head), checksum=compiled())), keep=True)
@@ -100,9 +100,9 @@ def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str,
 
 
 def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
-    """Return all variables of a file in its order, each as `find` does; `None` where anything in it is unusual.
+    """Return all variables of a file in its order, each like `find`, or `None` if anything in it is unusual.
 
-    No variable depends on what is read `aside`, from the same file.
+    No variable depends on the data that are read `aside`, from the same file.
     """
     found: dict[str, StoredVariable] = {}
     try:
@@ -111,7 +111,7 @@ def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVa
         file = _File(Objects(space), keep=True)
         root = file.objects.top()
         links = file.links(root, hard=False)
-        # Nothing may be damaged where this lists a file: what it says of the whole neither.
+        # Nothing may be damaged in a file that is listed here, including its global attributes.
         apart = None if file.says_itself(root) else _File(Objects(Space(Head(aside, head), checksum=compiled())))
         (apart or file).attributes(root)
         for link in links:
@@ -129,7 +129,7 @@ def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVa
 def _stored(handle: Handle, address: str, group: str, found: _Variable) -> StoredVariable:
     key = handle.key
     header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
-    # Files of external storage and virtual layouts are messages that are unusual here.
+    # External storage and virtual layouts have messages that are unusual here.
     return StoredVariable(key, address, group, header, found.storage, address.removeprefix("/"), ())
 
 
@@ -139,27 +139,27 @@ def is_only_a_dimension(handle: Handle, head: bytes, name: str) -> bool:
 
 
 def _found(handle: Handle, head: bytes, name: str, question: Literal["variable", "only a dimension"]) -> Any:
-    """Return what is known of an object of the root group, `None` where the library has to look."""
+    """Return the answer about an object of the root group, or `None` if the library has to be used."""
     if "/" in name or not name or handle in _left:
         return None
     try:
         first = Head(handle, head)
-        # Files of one length may begin alike to the last byte; of others the superblocks differ.
+        # Only files of the same length can have identical first bytes, since their superblocks include it.
         again, _Last.size = first.size == _Last.size, first.size
         if not again:
             return _parsed(handle, first, name, question)
         return remembered((question, name, first.size), first, lambda: _parsed(handle, first, name, question))
     except (OverlapError, OSError, *ERRORS):
-        # The library finds out what is wrong, and says it in its words.
+        # The library reports what is wrong in its own words.
         return None
 
 
-#: Files whose root group is the library's to look at: of many names all would be read for each.
+#: Files whose root group is left to the library: with many names all would be read for each.
 _left: WeakSet[Handle] = WeakSet()
 
 
 class _Last:
-    """The file that was asked about last, in any thread."""
+    """The size of the file that was last read, in any thread."""
 
     size = -1
 
@@ -169,7 +169,7 @@ def _parsed(handle: Handle, first: Head, name: str, question: Literal["variable"
     file = _File(Objects(Space(first, checksum=compiled())))
     try:
         root = file.objects.top()
-        # Most files of a series differ in the headers of their variables, and not in what leads to these.
+        # Most files of a series differ in the headers of their variables, but not in the links to these.
         links = remembered(("links", root, file.objects.expected), first, lambda: file.links(root))
     except (OverlapError, OSError, *ERRORS):
         _left.add(handle)
@@ -179,7 +179,7 @@ def _parsed(handle: Handle, first: Head, name: str, question: Literal["variable"
 
 
 class _File:
-    """Reads the variables of the root group of a file; with `keep` what several of them share is read once."""
+    """Reads the variables of the root group of a file; with `keep` parts that several of them share are read once."""
 
     def __init__(self, objects: Objects, *, keep: bool = False) -> None:
         self.objects, self.headers, self._keep = objects, Headers(objects), keep
@@ -196,7 +196,7 @@ class _File:
             return self._objects[at]
         found = self.headers.read(at, self._names.get(at, b""))
         numbers = found.header.numbers if isinstance(found, Alike) else found.messages.keys()
-        # A group is none of the datasets, whatever else its header has.
+        # A group is not a dataset, whatever else its header has.
         if not is_plain(numbers) and numbers != {SYMBOLS}:
             raise UnusualError
         if self._keep:
@@ -204,7 +204,7 @@ class _File:
         return found
 
     def links(self, root: int, *, hard: bool = True) -> dict[bytes, int]:
-        """Return where the objects of a group stand; links by name are left out, or unusual where not `hard`."""
+        """Return the addresses of the objects of a group; soft links are omitted, or unusual if not `hard`."""
         stored = self.objects.links(_whole(self.object(root)), hard=hard)
         links = dict(stored)
         if len(links) < len(stored) or len(links) > (_MOST if self._keep else _EACH):
@@ -213,7 +213,7 @@ class _File:
         return links
 
     def says_itself(self, at: int) -> bool:
-        """Return whether the header of an object has all values of its attributes."""
+        """Return whether the header of an object contains all values of its attributes."""
         found = _whole(self.object(at))
         info = found.messages.get(ATTRIBUTES)
         if info is not None and dense_at(info) != UNDEFINED:
@@ -222,7 +222,7 @@ class _File:
         return all(kind[0] & 15 != _SEQUENCE for _, _, kind, _, _ in stored)
 
     def variable(self, links: dict[bytes, int], name: str) -> _Variable:
-        """Return what is known of a dataset."""
+        """Return the description of a dataset."""
         at = links.get(name.encode())
         if at is None:
             raise UnusualError
@@ -242,7 +242,7 @@ class _File:
         return _Variable(dims, known.shape, known.dtype, known.attributes, storage)
 
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
-        """Return whether an object is a dimension scale that is no variable."""
+        """Return whether an object is a dimension scale that is not a variable."""
         at = links.get(name.encode())
         return at is not None and _is_no_variable(self.attributes(at)[1])
 
@@ -267,7 +267,7 @@ class _File:
         *,
         named: bool,
     ) -> tuple[str, ...]:
-        """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
+        """Return the names of the dimensions; raise an error if the lengths differ from the netCDF ones."""
         if not shape:
             return ()
         if listed is None:
@@ -282,7 +282,7 @@ class _File:
                 raise UnusualError
             names = [n.decode() for n in found if n]
         if listed is not None and self.objects.space.proven:
-            # No checksum tells that the dimensions are as they were; what damages them does not damage this dataset.
+            # Without checksums, damage of the dimensions is possible without damage of this dataset.
             for scale in set(scales):
                 if self.attributes(scale)[1].get("CLASS") != "DIMENSION_SCALE":
                     raise UnusualError
@@ -294,7 +294,7 @@ class _File:
         return tuple(names)
 
     def _backwards(self, links: dict[bytes, int]) -> dict[int, bytes]:
-        """Return the name of each object of a group: of two names for one, the library knows which it took."""
+        """Return the name of each object of a group, empty if it has two, of which only the library can choose one."""
         back: dict[int, bytes] = {}
         for link, target in links.items():
             back[target] = b"" if target in back else link
@@ -332,7 +332,7 @@ def _whole(found: Object | Alike) -> Object:
 def _described(
     found: Object, name: str, shown: dict[str, AttributeValue], internal: dict[str, AttributeValue]
 ) -> _Described:
-    """Return what follows from the header of a dataset and its attributes."""
+    """Return the information in the header of a dataset and its attributes."""
     messages = found.messages
     if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
         raise UnusualError
@@ -346,7 +346,7 @@ def _described(
 
 
 def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict[str, Any]:
-    """Return attributes in the form and order in which netCDF4-python gives them, once for all variables that share."""
+    """Return attributes in the form and order of netCDF4-python, converted once for all variables that share them."""
     made = attributes.made if isinstance(attributes, SharedAttributes) else {}
     found = made.get((__name__, ordered))
     if found is None:
@@ -356,7 +356,7 @@ def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict
 
 
 def _look_at_storage(messages: Mapping[int, bytes], end: int) -> None:
-    """Look whether the library can open a dataset, whose values may never have been written."""
+    """Check that the library can open a dataset, whose values may never have been written."""
     (size,) = struct.unpack_from("<I", messages[TYPE], 4)
     shape, layout = _space(messages[SPACE])[0], layout_of(messages[LAYOUT])
     if layout.class_ == CONTIGUOUS:
@@ -369,7 +369,7 @@ def _look_at_storage(messages: Mapping[int, bytes], end: int) -> None:
 
 
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return sizes and largest sizes; a space without any element is unusual."""
+    """Return sizes and maximum sizes; a space without any element is unusual."""
     shape, most, empty = shape_of(data)
     if empty:
         raise UnusualError
