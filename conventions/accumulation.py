@@ -53,7 +53,7 @@ Kind = Literal["_DATA_UNWEIGHTED", "_DATA_WEIGHTED", "_WEIGHTS"]
 
 
 def group_name(variable: str) -> str:
-    """Return the name of the group that holds a variable's accumulation.
+    """Return the name of the group that contains a variable's accumulation.
 
     >>> group_name("tas")
     'tas_accumulation_group'
@@ -304,7 +304,7 @@ def write_array(dims: Sequence[str], stride: Sequence[Any] | Mapping[str, Any]) 
 
 
 def find_array(attributes: Mapping[str, Any], dims: Iterable[str], kind: Kind = "_DATA_WEIGHTED") -> str:
-    """Return the name of the array that holds one kind of sums along some dimensions.
+    """Return the name of the array with one kind of sums along some dimensions.
 
     Parameters
     ----------

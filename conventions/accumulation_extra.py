@@ -58,7 +58,7 @@ def write_extra(extra: Extra) -> dict[str, Any]:
 
 
 def check_together(extra: Extra, combinations: Combinations, *, source: str = "") -> None:
-    """Refuse an attribute ``cfagg``, read alone, that contradicts the group attribute."""
+    """Raise an error if the attribute ``cfagg``, read alone, contradicts the group attribute."""
     findings = Findings(source or "accumulation group")
     _check_together(extra, combinations, findings)
     findings.check(_REMEDY)

@@ -33,7 +33,7 @@ MAX_VALUES = 2**24
 MAX_CHARACTERS = 2**30
 #: Dimensions of one array (NumPy has the same limit).
 MAX_RANK = 64
-#: Problems that one error lists; the last entry says that there were more.
+#: Problems that one error lists; the last entry states that there were more.
 MAX_PROBLEMS = 1000
 #: Warnings about one kind of repair; the last one counts the rest.
 MAX_REPAIR_WARNINGS = 20

@@ -72,7 +72,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     r"""Return the attributes of the NCA variable that describes an aggregation.
 
     The JSON is canonical: strict, keys in the order of the convention's text, partitions in C order over the matrix,
-    and no key whose value is the default.  Equal aggregations give equal bytes.
+    and no key whose value is the default.  Equal aggregations result in equal bytes.
 
     Parameters
     ----------

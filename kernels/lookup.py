@@ -1,6 +1,6 @@
 """Rows by date: entries of sorted rows, and pages of packed entries.
 
-An entry is an epoch, the first row that has it, and the number of rows that do.  A page holds consecutive entries as
+An entry is an epoch, the first row that has it, and the number of rows that do.  A page contains consecutive entries as
 64-bit little-endian words: a head of nine (`HEAD`), then the steps between epochs and the lengths, each minus the
 smallest of them, in as few bits as all but a few of them need.  Those few, the exceptions, are listed with their
 positions.  If all steps are equal, and all lengths, the page is only a head.

@@ -335,7 +335,7 @@ def stable_order(index: Int64) -> Int64:
 
 @jit
 def _sort_digits(index, orders):
-    """Sort digit by digit, from one row of `orders` into the other; return the row that holds the result."""
+    """Sort digit by digit, from one row of `orders` into the other; return the row that contains the result."""
     m = len(index)
     top = 0
     for i in range(m):

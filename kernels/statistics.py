@@ -203,7 +203,7 @@ def _each(parts: Statistics, change: Any) -> Statistics:
 
 
 def _ratio(total: npt.NDArray[Any], weight: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return quotients, 0 where the divisor is 0."""
+    """Return quotients, 0 if the divisor is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(weight != 0, np.divide(total, weight), 0.0)
 

@@ -80,7 +80,7 @@ def batches(
 ) -> Iterator[Work]:
     """Yield the work that fills `out` with the part of an array in a plan; `alone` reads one cell of the plan.
 
-    For a remote array that is a single piece of work, which makes `at_once` requests concurrently.
+    For a remote array that is a single piece of work, which issues `at_once` requests concurrently.
     """
     rows = [_rows(array, d, axis) for d, axis in enumerate(made.axes)]
     largest = array.dtype.itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)

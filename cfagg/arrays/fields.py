@@ -206,7 +206,7 @@ def _sizes(aggregation: Aggregation, i: int) -> Sequence[int]:
 
 
 def _shape(stored: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of a field with the dimensions of a partition, where the others have size 1.
+    """Return the shape of a field with the dimensions of a partition; additional ones have size 1.
 
     >>> _shape((73, 96), (1, 73, 96)), _shape((73, 96), (73, 1, 96)), _shape((1, 96), (96,)), _shape((1, 1), ())
     ((1, 73, 96), (73, 1, 96), (96,), ())

@@ -32,7 +32,7 @@ def open_any(
     """Return the metadata of a netCDF file, of a Zarr store, or of a file in a format of a plug-in, at a path or URL.
 
     Links in a store may point to `allow`; `substitutions` are made in the file names of aggregations.  A `SourceError`
-    reports what anything else is, or what is damaged.
+    names the format of anything else, or reports damage.
     """
     name = a_place(path, storage_options, allow)
     if isinstance(name, Url):

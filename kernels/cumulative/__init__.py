@@ -1,8 +1,8 @@
 """Sums of a chunk along any sets of dimensions in one pass, and their running sums over the chunks.
 
 `sums` has the functions to call, `mask` decides which elements count.  Small blocks are summed by NumPy (`plain`),
-large ones by a compiled pass: `layout` finds the fewest axes in which a block can be processed, `tiles` goes through
-the memory once, `compiled` computes all requested sums from those along single axes, `spread` measures departures from
+large ones by a compiled pass: `layout` finds the fewest axes in which a block can be processed, `tiles` passes over the
+memory once, `compiled` computes all requested sums from those along single axes, `spread` measures departures from
 known means, and `running` carries sums from block to block.
 """
 

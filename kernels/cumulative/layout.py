@@ -1,7 +1,7 @@
 """The fewest axes in which a block can be processed, how sums derive from others, and blocks for the kernels.
 
-Axes of length 1 are ignored; neighbours that are always in the same sets of axes are merged.  So a chunk of four
-dimensions of which two are summed separately becomes one of two or three, with long rows.
+Axes of length 1 are ignored; neighbours that are always in the same sets of axes are merged.  For instance, a chunk of
+four dimensions, two of which are summed separately, becomes one of two or three, with long rows.
 """
 
 from __future__ import annotations

@@ -163,8 +163,8 @@ def _sums(values: Array, sets: Sequence[Axes], double_double: bool) -> tuple[dic
 def _statistics(block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]) -> Statistics:
     """Return the statistics of an array over some axes.
 
-    `values` are int64 or float64: 0 where not `valid`, multiplied by weights if there are any; `weights` are 0 where
-    not valid.
+    `values` are int64 or float64: 0 if not `valid`, multiplied by weights if there are any; `weights` are 0 if not
+    valid.
     """
     count = np.asarray(np.add.reduce(valid, axes, np.int64))
     dtype = block.dtype

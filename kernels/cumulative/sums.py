@@ -2,7 +2,7 @@ r"""Sums of a chunk along any set of dimensions in one pass, and their running s
 
 An accumulation is built in two steps.  `partial_sums` reduces each chunk over every wanted set of its dimensions, with
 counts of missing values and, on request, statistics.  `cumulate` turns the partial sums of a row of chunks into
-inclusive running sums, along one dimension after the other where a set has several (a summed-area table).
+inclusive running sums, along one dimension after the other if a set has several (a summed-area table).
 
 Integers without weights are summed exactly in int64.  Everything else is summed in float64, or as a pair of float64
 numbers ("double-double").  With :math:`u = 2^{-53}`, the sum of n values has an error of at most
@@ -164,7 +164,7 @@ def cumulate(
 ) -> None:
     """Replace partial sums by their inclusive running sums along one axis, in place.
 
-    Between calls the carry holds the sum so far, so that a long row of chunks can be processed in blocks.
+    Between calls the carry is the sum so far, so that a long row of chunks can be processed in blocks.
 
     Parameters
     ----------

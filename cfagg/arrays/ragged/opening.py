@@ -44,7 +44,7 @@ def open_rows(
     Returns
     -------
     Rows
-        Indexed by rows; ``batches()`` gives all of them, also shuffled.
+        Indexed by rows; ``batches()`` yields all of them, optionally shuffled.
 
     Raises
     ------

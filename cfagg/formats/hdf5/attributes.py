@@ -130,7 +130,7 @@ class Attributes:
         return [data for _, data in self.stored(found) if b"REFERENCE_LIST" in data]
 
     def stored(self, found: Object | Alike) -> list[tuple[int, bytes]]:
-        """Return the attributes of an object as messages, by creation order where it is tracked."""
+        """Return the attributes of an object as messages, by creation order if it is tracked."""
         found = found.object() if isinstance(found, Alike) else found
         stored = [*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES))]
         if found.ordered:

@@ -72,7 +72,7 @@ def _leaving(group: Any, name: bytes, kind: int) -> Reference:
 
 
 def outside(dataset: Any) -> list[Reference]:
-    """Return the files from which an open dataset takes its values; the library lock is held."""
+    """Return the files from which an open dataset reads its values; the library lock is held."""
     plist = dataset.get_create_plist()
     found = [Reference("external storage", _text(plist.get_external(i)[0])) for i in range(plist.get_external_count())]
     if plist.get_layout() == h5py.h5d.VIRTUAL:

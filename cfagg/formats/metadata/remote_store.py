@@ -88,11 +88,11 @@ class KeyStore(Store):
         return bool(self.source.lists)
 
     async def set(self, key: str, value: Buffer) -> None:  # noqa: ARG002
-        """Refuse to write."""
+        """Raise an error: nothing can be written."""
         raise PermissionError(f"{key} cannot be written: the store is only read")
 
     async def delete(self, key: str) -> None:
-        """Refuse to delete."""
+        """Raise an error: nothing can be deleted."""
         raise PermissionError(f"{key} cannot be deleted: the store is only read")
 
     async def list(self) -> AsyncIterator[Any]:

@@ -29,7 +29,7 @@ class Store(Protocol):
     is_remote: bool
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, `None` where there is none."""
+        """Return a document, or `None` if there is none."""
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names of possible groups and arrays in a group."""
@@ -59,7 +59,7 @@ class LocalStore:
         self._seen: set[tuple[int, int]] = set()
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, `None` where there is none."""
+        """Return a document, or `None` if there is none."""
         found = read_text(self.path, key, self.path, self.allow)
         return None if found is None else found[0]
 
@@ -96,7 +96,7 @@ class MemoryStore:
         self._store, self._path = store, path.strip("/")
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, `None` where there is none."""
+        """Return a document, or `None` if there is none."""
         from zarr.core.buffer import default_buffer_prototype
         from zarr.core.sync import sync
 
@@ -177,7 +177,7 @@ class RemoteStore:
         self.lists: bool = remote.lists
 
     def read(self, key: str) -> bytes | None:
-        """Return a document, `None` where there is none."""
+        """Return a document, or `None` if there is none."""
         found: bytes | None = self.remote.read(key)
         return found
 

@@ -96,7 +96,7 @@ _known: dict[tuple[Any, ...], Grid] = {}
 def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, Any], times: Any = None) -> Grid:
     """Return the grid of field `i`; `times` returns the times of the rows of a time series, if it is one."""
     if len(shape) != 2:
-        # Its header gives no rows and columns.
+        # Its header has no rows and columns.
         return Grid(("point",), [], None)
     longest = max(sum(shape), sum(map(len, extra.values())))
     if _CROSS[0] <= fields["LBCODE"][i] < _CROSS[1] or longest > _LONGEST:

@@ -92,7 +92,7 @@ class Pool:
 
 
 def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
-    """Return whether a library failed because the process has too many open files; not every library says so."""
+    """Return whether a library failed because the process has too many open files; not every library reports this."""
     if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
         return True
     if handle.data is not None:
