@@ -205,7 +205,7 @@ def packing(layout: Layout) -> str | None:
 
 
 def whole_packing(aggregation: Aggregation, *, before: bool) -> Iterator[Lack]:
-    """Yield the packing of the array, unless the convention packs `before` values are conformed as it does."""
+    """Yield the packing of the array if the convention packs at another stage, `before` conforming or after it."""
     names = [k for k in ("scale_factor", "add_offset") if k in aggregation.attributes]
     if names and aggregation.packs is before:
         found = ", ".join(f"{k} {aggregation.attributes[k]}" for k in names)

@@ -166,7 +166,7 @@ class Instructions:
         if not isinstance(value, str):
             found = "none" if value is None else f"{shorten(value)} ({type(value).__name__})"
             raise self.error(f"the attribute {name} should be text; found {found}")
-        # Null characters, which end a text in C, separate words.
+        # A null character ends a text in C, and counts as a blank.
         return str(value).replace("\0", " ")
 
     def error(self, message: str) -> ConventionError:
@@ -289,7 +289,7 @@ class Instructions:
             attributes=others,
             source=self.source,
             dialect=dialect,
-            # The packing of the variable is already applied.
+            # The conformed values are themselves the packed ones.
             packs=False,
             **more,
         )

@@ -1,7 +1,7 @@
 """The common interface for reading values of any array: see "The way of one value" in the docs.
 
 A selection is intersected with the cells of the array (`cfagg.arrays.plan`), and each kind of reader yields the work
-that fills one output buffer, block by block; which a few threads perform (`cfagg.arrays.blocks`).
+that fills one output buffer, block by block, in a few threads (`cfagg.arrays.blocks`).
 """
 
 from __future__ import annotations

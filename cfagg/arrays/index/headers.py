@@ -24,7 +24,7 @@ _ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6}|U\d{1,6})")
 #: Represents the packing of a field, given by LBPACK, among the numbers of HDF5 filters.
 FIELD_PACKING = -1
 
-#: Longest text; it is long because an attribute may be a history of some length.
+#: Longest text, which allows for long attributes such as a history.
 _LONGEST = 2**24
 
 #: Number of cached texts of headers, and the longest of them.

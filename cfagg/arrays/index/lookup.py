@@ -42,7 +42,7 @@ class OpenedIndex:
     """An index, or none if it is damaged, and what has been found out about its files."""
 
     index: Index | None
-    #: States of files that proved to have the same description, by index.
+    #: States of files that proved to have the same description, by file number.
     states: dict[int, FileState] = field(default_factory=dict)
     has_warned: bool = False
 

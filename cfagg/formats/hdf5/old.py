@@ -7,15 +7,15 @@ means the same to every reader of the format.  Structures are accepted only as w
 everything else is unusual: it is left to the library, which accepts it or reports an error in its own words.
 
 - Superblock: all versions, sizes of addresses, flags and reserved bytes; the length of the file; the tables of the root
-group, which must be the same there and in its header.
+  group, which must be the same there and in its header.
 - Structures: signature, version, reserved bytes; they are within the file as far as the library would read them, and do
-not overlap.
+  not overlap.
 - Object headers: the given number of messages, which fill every part to its end; known kinds and flags, with one of
-each kind except attributes; each message has the versions, lengths, padding and types that the library of that time
-wrote, including messages that are not needed, because the library decodes them, too.
+  each kind except attributes; each message has the versions, lengths, padding and types that the library of that time
+  wrote, including messages that are not needed, because the library decodes them, too.
 - Groups: decreasing levels of the tree, nodes within the superblock's limits, names within the heap, distinct and in
-order between the keys of all parent nodes, so that a search by key finds everything that is listed; the heap's free
-list without cycles; valid cached kinds.
+  order between the keys of all parent nodes, so that a search by key finds everything that is listed; the heap's free
+  list without cycles; valid cached kinds.
 
 Errors that no reader can detect, such as a letter in a name, are read as by the library.
 

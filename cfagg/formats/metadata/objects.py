@@ -10,7 +10,7 @@ from cfagg.model.dataset import Dataset
 
 __all__ = ["open_object"]
 
-#: Bytes of the largest file that is not a regular one.
+#: Bytes of the largest file for which h5py does not use its default driver.
 _LARGEST = 1 << 28
 
 

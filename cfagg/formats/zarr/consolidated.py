@@ -16,7 +16,7 @@ from cfagg.formats.zarr.metadata import ZarrArray, array_of
 
 __all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group"]
 
-#: Consolidated metadata of a group below the root.
+#: The empty consolidated metadata of a group below the root.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
 
 
