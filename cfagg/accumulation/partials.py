@@ -81,11 +81,13 @@ def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room = new_room, 
 
 def _check(records: npt.NDArray[Any], parts: list[tuple[Field, npt.NDArray[np.uint8]]]) -> None:
     """Note the checksums of the parts of each chunk, one after another, that are kept."""
-    some = records["missing"] > 0
-    for which in (some, ~some):
-        rows = [part[which] for field, part in parts if which is some or field.kind != "excluded"]
-        if rows:
-            records["parts"][which] = [crc32(row) for row in np.concatenate(rows, axis=1)]
+    checks = [0] * len(records)
+    some = (records["missing"] > 0).tolist()
+    for field, part in parts:
+        for k, row in enumerate(part):
+            if some[k] or field.kind != "excluded":
+                checks[k] = crc32(row, checks[k])
+    records["parts"] = checks
 
 
 def _magnitudes(blocks: npt.NDArray[Any], mask: Mask) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -147,7 +147,9 @@ class PassingJournal:
 
 
 def _runs(numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Return where runs of numbers that follow each other begin and end."""
+    """Return where runs of ascending numbers that follow each other begin and end."""
+    if numbers.size and numbers[-1] - numbers[0] == numbers.size - 1:
+        return iter([(0, numbers.size)])
     return pairwise([0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)])
 
 
