@@ -1,4 +1,4 @@
-"""Limits on the resources that a file may use; exceeding one raises `LimitError`; all can be changed by assignment."""
+"""Limits on the resources that a file may use.  `LimitError` is raised beyond them; assign to a name to change it."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Keys:
-    """Returns keys when Icechunk calls it: those of a provider, or from the environment of this process."""
+    """Provides keys when Icechunk requests them: those of a provider, or from the environment of this process."""
 
     provider: Callable[[], Any] | None
 

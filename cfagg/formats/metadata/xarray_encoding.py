@@ -116,7 +116,7 @@ def _sample(variable: Any) -> Any:
     encoding = dict(variable.encoding)
     if _is_time(variable):
         if getattr(variable, "chunks", None) is not None:
-            # xarray's defaults if both are absent; it does not write if only one is.
+            # xarray's defaults if both are absent; it cannot write if only one is absent.
             lazy = {"dtype": "int64", "units": f"microseconds{' since 1970-01-01' * (variable.dtype.kind != 'm')}"}
             return _with(variable, variable.data, lazy | encoding)
         if variable.size <= _TIMES:

@@ -109,7 +109,7 @@ def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     start = handle.some(HEAD, 0, context)
     form = built_in(handle, context, start)
-    # Like `isinstance(form, Locating)`, which takes longer than finding the variable.
+    # Equivalent to `isinstance(form, Locating)`, which takes longer than finding the variable.
     locate = getattr(form, "locate", None)
     found: StoredVariable | None = None if locate is None else locate(handle, start, address, group, context)
     return found if found is not None else _by_library(handle, address, context, group)

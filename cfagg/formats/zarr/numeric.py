@@ -21,7 +21,7 @@ class Step(NamedTuple):
     # from stored bytes, and the fewest and most of the result, to decoded bytes; with `places`, into given memory
     undo: Callable[..., Any]
     sizes: Callable[[Sizes], Sizes]  # from the sizes of decoded bytes to those of encoded bytes
-    places: bool = False  # `undo` has the memory for its result as an additional argument
+    places: bool = False  # `undo` has an additional argument, the memory for its result
 
 
 #: Names of numcodecs' classes by identifier, and the keys of their encoded and decoded types.

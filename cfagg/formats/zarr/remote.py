@@ -110,7 +110,7 @@ class RemoteObject:
         return (number_of(self._tag or ""), self.size) if self._settled else None
 
     def without_head(self) -> RemoteObject:
-        """Return the same state without the kept bytes, so that every read requests the server."""
+        """Return the same state without the kept bytes, so that every read is a request to the server."""
         found = copy(self)
         found._head = b""
         return found
