@@ -243,7 +243,7 @@ class Builder:
             name, key = self._companion(rows, own, dims, said=first.stated)
             self._uses(key, name, first.stated.attributes)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
-            if self.ragged:
+            if self.ragged or first.role == "mesh":
                 for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
                     names[of_dimension(dim)] = new
             if first.role == "coordinates":

@@ -188,8 +188,7 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     found = dict(attributes)
     for key, pattern in (*_patterns(found), ("cell_methods", _WORD)):
         if isinstance(found.get(key), str):
-            of_dims = key in DIMENSION_LISTS
-            found[key] = pattern.sub(lambda m, of=of_dims: _new(m[0], names, of) or m[0], found[key])  # type: ignore[misc]
+            found[key] = pattern.sub(lambda m, key=key: _new(m[0], names, key) or m[0], found[key])  # type: ignore[misc]
     return found
 
 
@@ -209,13 +208,15 @@ def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset
     >>> sorted(absent({"cell_measures": "area: area", "ancillary_variables": "flags"}, {"flags": "flags"}))
     ['area']
     """
-    found = (pattern.findall(str(attributes[key])) for key, pattern in _patterns(attributes))
-    return frozenset(word for words in found for word in words if _new(word, names) is None)
+    found = ((key, pattern.findall(str(attributes[key]))) for key, pattern in _patterns(attributes))
+    return frozenset(word for key, words in found for word in words if _new(word, names, key) is None)
 
 
-def _new(word: str, names: Mapping[str, str], of_dimensions: bool = False) -> str | None:
-    """Return the new name for a name or a path."""
-    found = names.get(of_dimension(word)) if of_dimensions else None
+def _new(word: str, names: Mapping[str, str], key: str) -> str | None:
+    """Return the new name for a name or a path in an attribute."""
+    # Beside those of all variables are `face_dimension` and others of meshes.
+    dimension = key in DIMENSION_LISTS or key.endswith("_dimension")
+    found = names.get(of_dimension(word)) if dimension else None
     return found or names.get(word, names.get(word.lstrip("/")))
 
 

@@ -158,6 +158,26 @@ def test_connectivity_has_the_dimension_first_that_its_mesh_means(tmp_path: Path
             npt.assert_array_equal(faces.values, [[0, 1, 2], [0, 2, 3]])
 
 
+def test_meshes_name_the_dimensions_that_their_own_connectivity_has(tmp_path: Path) -> None:
+    path = mesh(tmp_path / "0.nc", 0)
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("across", "i4", ("three", "face"))[...] = file["nodes"][...].T
+        file["mesh"].setncatts({"face_node_connectivity": "across", "face_dimension": "face"})
+        file.createVariable("ua", "f4", ("time", "node")).setncatts(
+            {"standard_name": "eastward_wind", "units": "m s-1", "mesh": "mesh", "location": "node"}
+        )
+        for name, own in (("fx", LONGITUDE), ("fy", LATITUDE)):  # of the faces, which `ua` does not have
+            made = file.createVariable(name, "f8", ("face",))
+            made.setncatts(own)
+            made[...] = [0.25, 0.75]
+        file["ta"].setncatts({"coordinates": "fx fy"})
+    with cfagg.aggregate([path], decode_times=False) as found:
+        for name in ("ta", "ua"):
+            topology = found[found[name].attrs["mesh"]].attrs
+            faces = found[topology["face_node_connectivity"]].transpose(topology["face_dimension"], "three")
+            npt.assert_array_equal(faces.values, [[0, 1, 2], [0, 2, 3]])
+
+
 @pytest.mark.parametrize("change", ["nodes", "x"])
 def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) -> None:
     files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]
