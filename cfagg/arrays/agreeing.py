@@ -75,10 +75,10 @@ def common_attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
     Stored arrays without attributes are not packed and have no missing values.  For arrays in memory this is unknown,
     but if others are packed, they can only be packed, too, if they have the same type.
     """
-    told = [(k, part) for k, part in enumerate(parts) if part.attributes]
-    if not told:
+    described = [(k, part) for k, part in enumerate(parts) if part.attributes]
+    if not described:
         return {}
-    k, first = told[0]
+    k, first = described[0]
     for other, part in enumerate(parts):
         if part.attributes:
             _check(_PACKING + _MISSING + _MEANING, (first, k), (part, other), where)
@@ -88,7 +88,9 @@ def common_attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
     if packed is not None:
         _check_types(parts, k, packed, where)
     attributes = first.attributes
-    return {n: v for n, v in attributes.items() if all(_is_same(v, part.attributes.get(n)) for _, part in told[1:])}
+    return {
+        n: v for n, v in attributes.items() if all(_is_same(v, part.attributes.get(n)) for _, part in described[1:])
+    }
 
 
 def _check(names: Sequence[str], one: tuple[LazyArray, int], other: tuple[LazyArray, int], where: str) -> None:

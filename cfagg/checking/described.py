@@ -66,7 +66,7 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
             attributes[f"{prefix}_dimensions"] = v.text(f"{prefix}_dimensions") or ""
     if any(name in v.attributes and v.text(name) is None for name in _DESCRIBING):
         return Description(v, None)  # the rules of the attributes report it
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             made = detection.parse(v.name, attributes, v.dtype, _scope(v, said, c))
@@ -79,7 +79,7 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
             bare = tuple(Problem(p.where, _bare(p.message)) for p in problems)
             return Description(v, None, bare, broken=isinstance(error, BrokenJSONError))
     misprints, others = (
-        tuple(_bare(str(w.message)) for w in told if issubclass(w.category, MisprintWarning) is wanted)
+        tuple(_bare(str(w.message)) for w in caught if issubclass(w.category, MisprintWarning) is wanted)
         for wanted in (True, False)
     )
     return Description(v, made, (), misprints, others)

@@ -87,8 +87,8 @@ def standard_names_version(c: Context) -> str:
 
 def named_version(group: Group) -> int | None:
     """Return the version of the table of standard names that a dataset declares."""
-    told = (g.text("standard_name_vocabulary") for g in group.ancestors())
-    found = _NAMED.search(next(filter(None, told), ""))
+    texts = (g.text("standard_name_vocabulary") for g in group.ancestors())
+    found = _NAMED.search(next(filter(None, texts), ""))
     return int(found[1]) if found else None
 
 

@@ -217,13 +217,13 @@ def _check(args: Arguments) -> int:
         results = check_many(
             settings.jobs(sources), jobs=processes(jobs), fork=local, count=len(sources), patient=patient
         )
-        told = render(args.format, tally.counting(results, step), _style(args, Style))
+        reported = render(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet and args.output is None:
-            for _ in told:
+            for _ in reported:
                 pass
         else:
             with output.opened(args.output) as stream:
-                for part in told:
+                for part in reported:
                     stream.write(part)
     if not args.quiet:
         for line in tally.unused():

@@ -76,7 +76,7 @@ def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     """Yield the lines about one rule."""
     from cfagg.checking.links import link, older_sections, place
 
-    told = _explanation(rule)
+    explanation = _explanation(rule)
     yield _bold(f"{rule.code}: {rule.summary}", colour)
     since = f", since {rule.since}" if rule.since > (1, 0) else ""
     until = f", until {rule.until}" if rule.until is not None else ""
@@ -90,12 +90,12 @@ def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     needs = {"data": "Checked only with --data.", "references": "Checked only with --references."}.get(rule.needs)
     if rule.function is None and not rule.code.startswith("INT"):
         needs = "Nothing is checked: the text is only a note, or repeats another rule."
-    for text in filter(None, (told.get("why"), needs)):
+    for text in filter(None, (explanation.get("why"), needs)):
         yield ""
         yield from wrap(" ".join(text.split()), width, break_on_hyphens=False)
     for example, title in (
-        (told.get("fails", told.get("wrong")), "An example that fails:"),
-        (told.get("passes", told.get("right")), "An example that passes:"),
+        (explanation.get("fails", explanation.get("wrong")), "An example that fails:"),
+        (explanation.get("passes", explanation.get("right")), "An example that passes:"),
     ):
         if example is not None:
             yield ""
@@ -110,7 +110,7 @@ def _bold(text: str, colour: bool) -> str:
 def _as_dict(rule: Rule) -> dict[str, Any]:
     from cfagg.checking.links import link, older_sections
 
-    told = _explanation(rule)
+    explanation = _explanation(rule)
     return {
         "code": rule.code,
         "severity": rule.severity,
@@ -123,7 +123,7 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
         "checked": rule.function is not None,
         "summary": rule.summary,
         "link": link(rule) or None,
-        "why": " ".join(told["why"].split()) if "why" in told else None,
-        "fails": told.get("fails", told.get("wrong")),
-        "passes": told.get("passes", told.get("right")),
+        "why": " ".join(explanation["why"].split()) if "why" in explanation else None,
+        "fails": explanation.get("fails", explanation.get("wrong")),
+        "passes": explanation.get("passes", explanation.get("right")),
     }

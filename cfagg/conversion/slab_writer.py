@@ -134,8 +134,8 @@ class SlabWriter:
             at += len(encoded)
         if not at:
             return None
-        told = shard_index(places)
-        return memoryview(self._added(shard, at, told))[: at + len(told)]
+        tail = shard_index(places)
+        return memoryview(self._added(shard, at, tail))[: at + len(tail)]
 
     def _added(self, shard: npt.NDArray[np.uint8], at: int, data: Any) -> npt.NDArray[np.uint8]:
         """Return the memory of a shard, enlarged if necessary, with more data added."""

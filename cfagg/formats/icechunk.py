@@ -108,9 +108,9 @@ def open_repository(place: str | Url) -> IcechunkStore:
     try:
         store = icechunk.Repository.open(storage).readonly_session(BRANCH).store
     except icechunk.IcechunkError as error:
-        told = said(error, place)
+        message = said(error, place)
         raise SourceError(
-            f"{redacted(str(place))} cannot be read as an Icechunk repository; Icechunk reports: {told}"
+            f"{redacted(str(place))} cannot be read as an Icechunk repository; Icechunk reports: {message}"
         ) from error
     return IcechunkStore(store, "", root, place)
 

@@ -71,10 +71,10 @@ class Foreign:
                 f"{self.path}, variable {named!r}: its chunks cannot be where the file says; restore the file",
                 error.problems,
             ) from error
-        own, told = variable.dtype.newbyteorder("="), table.encoding.dtype.newbyteorder("=")
-        if (table.grid.shape, told) != (variable.shape, own):
+        own, stored = variable.dtype.newbyteorder("="), table.encoding.dtype.newbyteorder("=")
+        if (table.grid.shape, stored) != (variable.shape, own):
             raise SourceError(
-                f"{self.path}, variable {named!r}: its chunks are {told} of shape {table.grid.shape}, but it is "
+                f"{self.path}, variable {named!r}: its chunks are {stored} of shape {table.grid.shape}, but it is "
                 f"described as {own} of shape {variable.shape}"
             )
         numbers = [n for n, _ in table.encoding.codecs]

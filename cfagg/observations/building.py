@@ -388,8 +388,8 @@ def _attributes(
     if base is not None:
         periods += base.periods
         metadata |= {k: dict(v) for k, v in base.store.attributes.variables_metadata.items()}
-        told = base.store.attributes.all["cfagg"].get("sources", [])
-        sources += [s for s in told if s not in sources]
+        recorded = base.store.attributes.all["cfagg"].get("sources", [])
+        sources += [s for s in recorded if s not in sources]
         sources.sort(key=lambda s: sorted(s.items()))
     for part in found:
         for name, attributes in part.attributes.items():

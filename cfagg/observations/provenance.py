@@ -112,8 +112,8 @@ def sources_of(recipe: Recipe) -> list[dict[str, str]]:
 
 def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
     """Return the recorded periods that a store was built from, or `None` if they are absent or in another form."""
-    told = attributes.get("cfagg")
-    found = told.get("periods") if isinstance(told, dict) else None
+    recorded = attributes.get("cfagg")
+    found = recorded.get("periods") if isinstance(recorded, dict) else None
     try:
         periods = [(datetime.fromisoformat(a), datetime.fromisoformat(b)) for a, b in found or ()]
     except (TypeError, ValueError):

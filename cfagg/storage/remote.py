@@ -86,12 +86,12 @@ class HttpSource(RemoteSource):
         """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if it is missing."""
         wanted = f"-{count}" if start is None else f"{start}-{start + count - 1}"
         reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
-        told = reply.headers.get("content-range", "")
+        note = reply.headers.get("content-range", "")
         # ETags of web servers can differ between machines serving the same files; those of object stores do not.
         tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
         settled = self._tagged or (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified") > _STEP
         if reply.status == 416:
-            beyond = re.fullmatch(r"bytes \*/(\d{1,18})", told)
+            beyond = re.fullmatch(r"bytes \*/(\d{1,18})", note)
             return Part(b"", int(beyond[1]) if beyond else 0, None)
         if not self._there(key, reply):
             return None
@@ -108,9 +108,9 @@ class HttpSource(RemoteSource):
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
             )
-        place = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", told)
+        place = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", note)
         if place is None:
-            raise FragmentReadError(f"{self.path}/{key}: the server gives {told!r} as the range of the bytes it sends")
+            raise FragmentReadError(f"{self.path}/{key}: the server gives {note!r} as the range of the bytes it sends")
         first, size = int(place[1]), int(place[3])
         if first != (max(size - count, 0) if start is None else start):
             raise FragmentReadError(
@@ -118,11 +118,11 @@ class HttpSource(RemoteSource):
             )
         if int(place[2]) + 1 != min(first + count, size):
             raise FragmentReadError(
-                f"{self.path}/{key}: the server was asked for bytes {wanted} and sends {told!r} instead"
+                f"{self.path}/{key}: the server was asked for bytes {wanted} and sends {note!r} instead"
             )
         if len(reply.body) != int(place[2]) + 1 - first:
             raise FragmentReadError(
-                f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and gives their range as {told!r}"
+                f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and gives their range as {note!r}"
             )
         return Part(reply.body, size, tag, settled)
 
@@ -153,12 +153,12 @@ class HttpSource(RemoteSource):
             return False
         if reply.status in (401, 403):
             code = re.search(rb"<Code>([A-Za-z]{1,60})</Code>", reply.body)
-            told = f" ({code[1].decode()})" if code else ""
+            note = f" ({code[1].decode()})" if code else ""
             raise AccessError(
-                f"{self.path}/{key} may not be read: the server answers {reply.status}{told}; give {self._remedy} as "
+                f"{self.path}/{key} may not be read: the server answers {reply.status}{note}; give {self._remedy} as "
                 f"{self.options_name}="
             )
-        told = reply.body[:200].decode("utf-8", "replace").strip()
+        note = reply.body[:200].decode("utf-8", "replace").strip()
         if reply.status == 400 and _EXPIRED.search(reply.body):
             raise AccessError(
                 f"{self.path}/{key} may not be read: the credentials have expired; renew them, or give "
@@ -167,7 +167,7 @@ class HttpSource(RemoteSource):
         region = reply.headers.get("x-amz-bucket-region")
         hint = f"; the bucket is in the region {region!r}: give it as storage_options={{'region': …}}" if region else ""
         raise FragmentReadError(
-            f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + told if told else ''}"
+            f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + note if note else ''}"
         )
 
     @property

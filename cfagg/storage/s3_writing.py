@@ -177,10 +177,10 @@ class S3Target(S3Source):
         return reply
 
     def _unwritten(self, key: str, reply: Reply, what: str = "") -> TargetError:
-        told = reply.body.decode("utf-8", "replace")
-        code = re.search(r"<Code>([A-Za-z]{1,60})</Code>", told)
-        said = told[:200].strip() if code is None else code[1]
-        named = re.search(r"<Region>([a-z0-9-]{1,40})</Region>", told)
+        body = reply.body.decode("utf-8", "replace")
+        code = re.search(r"<Code>([A-Za-z]{1,60})</Code>", body)
+        said = body[:200].strip() if code is None else code[1]
+        named = re.search(r"<Region>([a-z0-9-]{1,40})</Region>", body)
         region = named[1] if named else reply.headers.get("x-amz-bucket-region", self._region)
         hint = (
             ""

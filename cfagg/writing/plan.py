@@ -163,13 +163,13 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
     words = str(attributes.pop(_DIRECTIONS, "")).split()
     given = aggregation.directions
     says = aggregation.dialect.startswith("NCA") or not (given if isinstance(given, bool) else all(given))
-    told = {d: not down.get(d, False) for d in aggregation.dims}
+    increasing = {d: not down.get(d, False) for d in aggregation.dims}
     if to == "NCA-0.1":
         if says:
             return aggregation, []
         kept = zip(words[::2], words[1::2], strict=False)
-        told |= {d[:-1]: word == "increasing" for d, word in kept if d[:-1] in told}
-        directions = tuple(told.values()) if aggregation.dims else words != ["decreasing"]
+        increasing |= {d[:-1]: word == "increasing" for d, word in kept if d[:-1] in increasing}
+        directions = tuple(increasing.values()) if aggregation.dims else words != ["decreasing"]
         return replace(aggregation, attributes=attributes, directions=directions), []
     if not says:
         return aggregation, []
@@ -177,7 +177,7 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
         odd = [] if given else ["decreasing"]
     else:
         pairs = zip(aggregation.dims, given, strict=True)
-        odd = [f"{d}: {'increasing' if up else 'decreasing'}" for d, up in pairs if up is not told[d]]
+        odd = [f"{d}: {'increasing' if up else 'decreasing'}" for d, up in pairs if up is not increasing[d]]
     plain = replace(aggregation, directions=True)
     if not odd:
         return plain, []

@@ -263,8 +263,8 @@ def _enumerated(variable: Variable) -> str | None:
     if names is None:
         return None
     # A name may itself contain commas and equals signs.
-    told = (f"{repr(name) if set(name) & set(',=\'"') else name} = {value}" for name, value in names)
-    return f"enumeration of {variable.dtype.name} ({', '.join(told)})"
+    members = (f"{repr(name) if set(name) & set(',=\'"') else name} = {value}" for name, value in names)
+    return f"enumeration of {variable.dtype.name} ({', '.join(members)})"
 
 
 def _is_counted(variable: Variable) -> bool:

@@ -192,10 +192,10 @@ def _block(code: str, severity: str, findings: Sequence[Finding]) -> str:
         for f in findings
     )
     rule = registered().get(code)
-    told = f" {_safe(rule.summary)}{_reference(rule)}" if rule is not None else ""
+    message = f" {_safe(rule.summary)}{_reference(rule)}" if rule is not None else ""
     return (
         f'<div class="rule" data-code="{_safe(code)}" data-severity="{severity}"><p><span class="{severity}">{severity}'
-        f"</span> <b>{_safe(code)}</b>{told}</p><ul>{items}</ul></div>"
+        f"</span> <b>{_safe(code)}</b>{message}</p><ul>{items}</ul></div>"
     )
 
 

@@ -66,15 +66,15 @@ def _rule(rule: Rule) -> dict[str, Any]:
     from cfagg.checking.explaining import explanations
     from cfagg.checking.links import link
 
-    told = explanations().get(rule.code, {})
+    explanation = explanations().get(rule.code, {})
     found: dict[str, Any] = {
         "id": rule.code,
         "shortDescription": {"text": rule.summary},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"section": rule.section, "since": str(rule.since)},
     }
-    if "why" in told:
-        found["fullDescription"] = {"text": " ".join(told["why"].split())}
+    if "why" in explanation:
+        found["fullDescription"] = {"text": " ".join(explanation["why"].split())}
     address = link(rule)
     if address:
         found["helpUri"] = address

@@ -96,8 +96,8 @@ def _statistics(codes: Counter[str], severest: Mapping[str, Severity]) -> Iterat
     known = registered()
     for code, number in most_first(codes):
         rule = known.get(code)
-        told = f"{severest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
-        yield f"{number:>7,}  {code}  {told}".rstrip()
+        message = f"{severest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
+        yield f"{number:>7,}  {code}  {message}".rstrip()
 
 
 def _paint(text: str, what: str, style: Style) -> str:

@@ -26,19 +26,19 @@ def actual_range_has_the_type_of_the_data(c: Context, v: Variable) -> Iterator[s
     """``actual_range`` has the type of the variable, of ``scale_factor`` and ``add_offset`` if it is packed."""
     value = v.attributes["actual_range"]
     types = _packing_types(v)
-    told = f"it holds {said(value, typed=c.dataset.typed)}"
+    message = f"it holds {said(value, typed=c.dataset.typed)}"
     if v.is_text:
-        yield (f"{told}, but the variable holds text, and actual_range applies only to numbers: remove it")
+        yield (f"{message}, but the variable holds text, and actual_range applies only to numbers: remove it")
     elif holds(value) in ("bytes", "other"):
         return
     elif not types:
         if not same_type(v, value, typed=c.dataset.typed):
-            yield (f"{told}, the variable {said_type(v)}: give it the type of the variable")
+            yield (f"{message}, the variable {said_type(v)}: give it the type of the variable")
     elif not isinstance(value, np.ndarray):
-        yield (f"{told}; expected numbers of the type of scale_factor and add_offset")
+        yield (f"{message}; expected numbers of the type of scale_factor and add_offset")
     elif len(types) == 1 and c.dataset.typed and value.dtype.newbyteorder("=") not in types:
         expected = next(iter(types)).name
-        yield (f"{told}; expected {expected}, the type of scale_factor and add_offset")
+        yield (f"{message}; expected {expected}, the type of scale_factor and add_offset")
 
 
 class _Extremes(NamedTuple):
@@ -101,8 +101,8 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     if given is None:
         return
     if given.size != 2:
-        told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
-        yield (f"{told}; expected two, the smallest and the largest")
+        message = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
+        yield (f"{message}; expected two, the smallest and the largest")
         return
     if given[0] > given[1]:
         yield (f"{given[0]} is larger than {given[1]}; expected the smallest value first")
@@ -114,8 +114,8 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     shown = unpacked(v, np.array([ends.low, ends.high]))
     real = shown.dtype.type
     if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
-        told = f"it is {given[0]} to {given[1]}, but the values are {real(least)} to {real(most)}"
-        yield (f"{told}: write these values")
+        message = f"it is {given[0]} to {given[1]}, but the values are {real(least)} to {real(most)}"
+        yield (f"{message}: write these values")
 
 
 @rule("DAT006", each="actual_range", needs="data")
@@ -131,9 +131,9 @@ def actual_range_is_of_something(c: Context, v: Variable) -> Iterator[str]:
 def actual_range_is_valid(_: Context, v: Variable) -> Iterator[str]:
     """``actual_range`` is within the valid range."""
     given = _comparable(v)
-    told = _invalid(v, given) if given is not None and given.size == 2 else ""
-    if told:
-        yield (told)
+    message = _invalid(v, given) if given is not None and given.size == 2 else ""
+    if message:
+        yield (message)
 
 
 def _invalid(v: Variable, given: npt.NDArray[Any]) -> str:

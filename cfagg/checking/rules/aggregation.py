@@ -202,17 +202,17 @@ def uris_are_uris(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     if found is None:
         return
     texts = found.values[found.valid]
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for text in texts.tolist():
         problem = problem_of(text)
         if problem is not None:
-            told.setdefault(problem, []).append(text)
-    yield from wrong_values(v, told)
+            reported.setdefault(problem, []).append(text)
+    yield from wrong_values(v, reported)
 
 
-def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit]:
+def wrong_values(v: Variable, reported: Mapping[str, Sequence[str]]) -> Iterator[Hit]:
     """Yield hits for values with the same problem; characters that URIs do not allow are only warnings."""
-    for problem, wrong in told.items():
+    for problem, wrong in reported.items():
         named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
         severity: Severity | None = "warning" if problem.startswith("holds") else None
         yield Hit(v, None, f"{count_text(len(wrong), 'value')} ({named}) {problem}", severity)

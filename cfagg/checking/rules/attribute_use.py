@@ -61,8 +61,8 @@ def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
             elif isinstance(value, np.ndarray):
                 wanted = 2 if name == "valid_range" else 1
                 if value.size != wanted:
-                    told = f"it holds {value.size} value{'' if value.size == 1 else 's'}"
-                    yield Hit(v, name, f"{told}; expected {'are two' if wanted == 2 else 'is one'}")
+                    message = f"it holds {value.size} value{'' if value.size == 1 else 's'}"
+                    yield Hit(v, name, f"{message}; expected {'are two' if wanted == 2 else 'is one'}")
 
 
 @rule("ATT002", each=variables)
@@ -74,8 +74,8 @@ def attributes_have_a_meaning_where_they_stand(c: Context, v: Variable) -> Itera
     if v in c.roles.data:
         for name in _OF_COORDINATES:
             if name in v.attributes:
-                told = "CF defines it for coordinates, and no attribute names this variable as one"
-                yield Hit(v, name, f"{told}: name it in coordinates if it is")
+                message = "CF defines it for coordinates, and no attribute names this variable as one"
+                yield Hit(v, name, f"{message}: name it in coordinates if it is")
     elif v in c.roles.coordinates:
         for name in _OF_DATA:
             if name in v.attributes:
@@ -100,13 +100,13 @@ def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
             if right is None or right in owner.attributes or not _belongs(c, owner, right):
                 continue
             common = right in _COMMON
-            told = f"CF defines only {right!r}; {name!r} has no meaning in CF"
+            message = f"CF defines only {right!r}; {name!r} has no meaning in CF"
             fix: tuple[Edit, ...] = ()
             # Libraries only accept `_FillValue` before values are written.
             if not common and right != "_FillValue":
                 path = owner.path if isinstance(owner, Variable) else f"{owner.path.rstrip('/')}/"
                 fix = (Edit(None if path == "/" else path, name, rename=right),)
-            yield Hit(owner, name, f"{told}: rename it", "info" if common else None, fix)
+            yield Hit(owner, name, f"{message}: rename it", "info" if common else None, fix)
 
 
 def _belongs(c: Context, owner: Group | Variable, name: str) -> bool:
@@ -125,8 +125,8 @@ def variable_attributes_are_not_on_groups(c: Context, group: Group) -> Iterator[
         if name in _COMMON or not where or where & {"G", "Gr"}:
             continue
         if group.parent is None:
-            told = "CF defines it for variables; for the dataset as a whole it has no meaning in CF"
-            yield Hit(group, name, told, "info")
+            message = "CF defines it for variables; for the dataset as a whole it has no meaning in CF"
+            yield Hit(group, name, message, "info")
         else:
             yield Hit(group, name, "CF defines it for variables: attach it to each variable that it applies to")
 
@@ -140,9 +140,9 @@ def valid_limits_have_the_type_of_their_variable(c: Context, v: Variable) -> Ite
         if holds(value) not in ("integer", "real") or not v.is_numeric:
             continue
         if not same_type(v, value, typed=c.dataset.typed):
-            told = f"it holds {said(value, typed=c.dataset.typed)}, the variable {said_type(v)}"
+            message = f"it holds {said(value, typed=c.dataset.typed)}, the variable {said_type(v)}"
             if packed:
-                yield Hit(v, name, f"{told}: valid values are given as they are packed, in the type of the variable")
+                yield Hit(v, name, f"{message}: valid values are given as they are packed, in the type of the variable")
             else:
                 # The netCDF User's Guide requires it, CF only for packed variables.
-                yield Hit(v, name, f"{told}: give the attribute the type of the variable", "warning")
+                yield Hit(v, name, f"{message}: give the attribute the type of the variable", "warning")

@@ -153,7 +153,7 @@ def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
 def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
     """No two coordinates of a data variable have the same ``axis``."""
     own = coordinate_variables(c)
-    told: set[frozenset[Variable]] = set()
+    reported: set[frozenset[Variable]] = set()
     seen: set[object] = set()
     data = c.roles.data
     for v in c.dataset.variables:
@@ -169,8 +169,8 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
             if coordinate is not None and axis is not None:
                 found.setdefault(axis, {})[coordinate] = None
         for axis, several in found.items():
-            if len(several) > 1 and frozenset(several) not in told:
-                told.add(frozenset(several))
+            if len(several) > 1 and frozenset(several) not in reported:
+                reported.add(frozenset(several))
                 names = " and ".join(repr(x.path) for x in several)
                 yield Hit(v, None, f"its coordinates {names} both have axis {axis}; expected at most one of each")
 

@@ -30,8 +30,8 @@ def cell_measures_name_variables_of_cells(c: Context, v: Variable) -> Iterator[H
         if reference.target is None:
             if reference.name not in c.external and not left_to_search(c, v, reference.name):
                 or_else = ", or list it in external_variables" if c.version >= Version(1, 7) else ""
-                told = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
-                yield (told)
+                reported = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
+                yield (reported)
             continue
         if v in c.roles.domains or v in undimensioned(c):
             continue  # DOM004, DOM001
@@ -90,13 +90,13 @@ def _gathered(c: Context, v: Variable) -> tuple[set[tuple[str, int]], set[tuple[
 @rule("CEL002")
 def measures_have_units_of_measures(c: Context) -> Iterator[Hit]:
     """An area has units of square metres, a volume of cubic metres."""
-    told = set()
+    reported = set()
     for v in c.with_attribute("cell_measures"):
         for reference in c.references_of(v, "cell_measures"):
             target, wanted = reference.target, _MEASURES.get(reference.key or "")
-            if target is None or wanted is None or (target, wanted) in told:
+            if target is None or wanted is None or (target, wanted) in reported:
                 continue
-            told.add((target, wanted))
+            reported.add((target, wanted))
             units = target.text("units")
             if units is None:
                 if "units" not in target.attributes:

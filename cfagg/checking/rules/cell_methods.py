@@ -246,13 +246,13 @@ def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit
 def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
     """No dimension has two methods, except climatological times."""
     seen: set[str] = set()
-    told: set[str] = set()
+    reported: set[str] = set()
     for entry in parsed.entries:
         if entry.within is not None or entry.is_anomaly:
             continue
         for name in entry.names:
-            if name in seen and name not in told and not _climatological(c, v, name):
-                told.add(name)
+            if name in seen and name not in reported and not _climatological(c, v, name):
+                reported.add(name)
                 sure = name in v.dims or coordinate_of(c, v, name) is not None
                 if name != "area":
                     message = f"{name!r} occurs more than once; only climatological times may, with within and over"

@@ -85,7 +85,7 @@ def _covers(names: set[str], coordinate: Variable, axis: str) -> bool:
 @rule("CEL007")
 def cells_have_bounds(c: Context) -> Iterator[Hit]:
     """Coordinates to which a method other than point was applied have bounds or climatology."""
-    told: set[Variable] = set()
+    reported: set[Variable] = set()
     seen: set[tuple[_Frame, int]] = set()
     for v, parsed in methods(c):
         # The same cell methods with the same coordinates add nothing.
@@ -98,10 +98,10 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
                 continue
             for name in entry.names:
                 coordinate = coordinate_of(c, v, name) or _of_standard_name(c, v, name)
-                if coordinate is None or coordinate in told or not coordinate.is_numeric:
+                if coordinate is None or coordinate in reported or not coordinate.is_numeric:
                     continue
                 if not {"bounds", "climatology", "nodes"} & coordinate.attributes.keys():
-                    told.add(coordinate)
+                    reported.add(coordinate)
                     message = (
                         f"the method {entry.method!r} of {v.path!r} was applied to cells of {name!r}, which has no "
                         "bounds; add a bounds variable"

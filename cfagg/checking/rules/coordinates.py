@@ -32,20 +32,20 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
         return
     own, stands_for = coordinate_variables(c), replaced(c)
     instances = {d for others in stands_for.values() for d in others}
-    told: set[Dimension] = set()
+    reported: set[Dimension] = set()
     for v in c.dataset.variables:
         if v not in c.roles.data or "geometry" in v.attributes or "mesh" in v.attributes:
             continue
         missing = [
             d
             for d in dict.fromkeys(v.dimensions)
-            if d.size > 1 and d not in own and d not in told and d not in stands_for and d not in instances
+            if d.size > 1 and d not in own and d not in reported and d not in stands_for and d not in instances
         ]
         if not missing:
             continue
         for d in missing:
             for hit in _without(c, v, d):
-                told.add(d)
+                reported.add(d)
                 yield hit
 
 
@@ -180,16 +180,16 @@ def multidimensional_coordinates_have_other_names(c: Context, v: Variable) -> It
 @rule("COO014")
 def labels_have_one_axis(c: Context) -> Iterator[Hit]:
     """Apart from that of its characters, a text coordinate has at most one dimension, which its variable has too."""
-    told: set[Variable] = set()
+    reported: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
         labels = [label for label in c.targets(v, "coordinates") if label.is_text]
         if not labels or "geometry_type" in v.attributes or v in undimensioned(c) or not span_is_known(c):
             continue
         span = coordinate_span(c, v)
         for label in labels:
-            if label not in told:
+            if label not in reported:
                 for hit in _label(c, v, label, span):
-                    told.add(label)
+                    reported.add(label)
                     yield hit
 
 

@@ -44,8 +44,8 @@ def dimensions_of_a_name_are_the_same(_: Context, r: Reference) -> Iterator[Hit]
     own = {d.name: d for d in r.source.dimensions}
     other = next((d for d in r.target.dimensions if d.name in own and own[d.name] is not d), None)
     if other is not None:
-        told = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
-        yield Hit(r.source, r.attribute, f"{told}, another one of the same name: define it once, above both")
+        message = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
+        yield Hit(r.source, r.attribute, f"{message}, another one of the same name: define it once, above both")
 
 
 def _well_formed(path: str) -> bool:
@@ -93,9 +93,9 @@ def left_to_search(c: Context, v: Variable, name: str) -> bool:
 def paths_are_words_and_slashes(_: Context, v: Variable, attribute: str, path: str, found: bool) -> Iterator[Hit]:
     """Paths are written as in UNIX: words of letters, digits and underscores separated by slashes."""
     if not _well_formed(path):
-        told = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
+        message = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
         note = ", though it leads to a variable here" if found else ""
-        yield Hit(v, attribute, f"the path is {path!r}{note}; {told}", "warning" if found else None)
+        yield Hit(v, attribute, f"the path is {path!r}{note}; {message}", "warning" if found else None)
 
 
 @rule("GRP004")
@@ -145,10 +145,10 @@ def _shadowing(c: Context, how: str) -> Iterator[Hit]:
         while above is not None:
             other = above.variables.get(r.name)
             if other is not None and other.dimensions and have.issuperset(other.dimensions):
-                told = f"{r.name!r} means {r.target.path!r}, which is nearer than {other.path!r}, but only that has"
+                message = f"{r.name!r} means {r.target.path!r}, which is nearer than {other.path!r}, but only that has"
                 path = f"{above.path.rstrip('/')}/{r.name}"
                 note = f"dimensions of this variable; write {path!r} if you mean that one"
-                yield Hit(r.source, r.attribute, f"{told} {note}", "warning")
+                yield Hit(r.source, r.attribute, f"{message} {note}", "warning")
                 break
             above = above.parent
 
@@ -160,16 +160,16 @@ shared(_shadowing, GRP005="own", GRP006="ancestor")
 def only_coordinate_variables_are_found_laterally(_: Context, r: Reference) -> Iterator[Hit]:
     """A bare name refers to groups that are not ancestors of the referring one only for coordinate variables."""
     if r.how == "elsewhere" and r.target is not None and _names_coordinate(r):
-        told = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
-        yield Hit(r.source, r.attribute, told)
+        message = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
+        yield Hit(r.source, r.attribute, message)
 
 
 @rule("GRP008", each=lambda c: c.references)
 def lateral_coordinates_are_named_by_path(_: Context, r: Reference) -> Iterator[Hit]:
     """Coordinate variables in groups that are not ancestors of the referring one are referred to by path."""
     if r.how == "lateral" and r.target is not None:
-        told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
-        yield Hit(r.source, r.attribute, told)
+        message = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
+        yield Hit(r.source, r.attribute, message)
 
 
 def _names_coordinate(r: Reference) -> bool:

@@ -69,8 +69,8 @@ def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
         ends = f"from {'any' if low is None else low} to {'any' if high is None else high}"
         # A range that is open on one side may be meant to end at the fill value.
         half = "info" if low is None or high is None else None
-        told = f"{value} lies within the valid range {ends}; choose a value outside"
-        yield Hit(v, "_FillValue", told, half)  # type: ignore[arg-type]
+        message = f"{value} lies within the valid range {ends}; choose a value outside"
+        yield Hit(v, "_FillValue", message, half)  # type: ignore[arg-type]
 
 
 @rule("DAT009", each="missing_value")
@@ -173,11 +173,11 @@ def float_packs_small_integers(c: Context, v: Variable, dtype: np.dtype[Any]) ->
     """With ``float`` attributes the variable is of a signed or unsigned byte or short type."""
     if dtype.itemsize != 4 or (v.kind == "integer" and v.dtype.itemsize <= 2):
         return
-    told = f"the variable is of type {said_type(v)}, scale_factor and add_offset are float32"
+    message = f"the variable is of type {said_type(v)}, scale_factor and add_offset are float32"
     if c.version < _STRICT and v.kind == "integer" and v.dtype.itemsize == 4:
-        yield Hit(v, None, f"{told}; not all digits may be kept: make them float64", "warning")
+        yield Hit(v, None, f"{message}; not all digits may be kept: make them float64", "warning")
     else:
-        yield Hit(v, None, f"{told}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
+        yield Hit(v, None, f"{message}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
 
 
 @rule("PCK003", each=_packed)
@@ -186,8 +186,8 @@ def double_packs_integers_up_to_int(c: Context, v: Variable, dtype: np.dtype[Any
     if dtype.itemsize != 8 or (v.kind == "integer" and v.dtype.itemsize <= 4):
         return
     which = " and ".join(n for n in _ATTRIBUTES if n in v.attributes)
-    told = f"the variable is of type {said_type(v)} and has {which}"
-    yield Hit(v, None, f"{told}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
+    message = f"the variable is of type {said_type(v)} and has {which}"
+    yield Hit(v, None, f"{message}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
 
 
 def _remedy(c: Context, v: Variable) -> str:  # noqa: ARG001 - asked alike

@@ -69,13 +69,13 @@ def only_real_numbers_are_quantized(_: Context, v: Variable) -> Iterator[Hit]:
         if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
             yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected text")
         elif v.kind != "float":
-            told = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
-            yield Hit(v, "quantization", f"{told}: remove the attribute")
+            message = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
+            yield Hit(v, "quantization", f"{message}: remove the attribute")
     else:
         system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
         if system is not None:
-            told = "the library has quantized the variable, but it has no attribute quantization"
-            yield Hit(v, system, f"{told}: add it, a quantization variable, and how much was kept")
+            message = "the library has quantized the variable, but it has no attribute quantization"
+            yield Hit(v, system, f"{message}: add it, a quantization variable, and how much was kept")
 
 
 @rule("QNT004", each="quantization")
@@ -88,8 +88,8 @@ def quantization_names_a_variable(c: Context, v: Variable) -> Iterator[str]:
     if len(found) != 1:
         yield (f"{text[:60]!r} is not the name of one variable")
     elif found[0].target is None:
-        told = f"variable {found[0].name!r} is not in the dataset"
-        yield (f"{told}; expected a variable with algorithm and implementation")
+        message = f"variable {found[0].name!r} is not in the dataset"
+        yield (f"{message}; expected a variable with algorithm and implementation")
 
 
 def _parameter(c: Context, v: Variable) -> str | None:
@@ -106,8 +106,8 @@ def parameter_of_the_quantization_is_there(c: Context, v: Variable) -> Iterator[
     name = _parameter(c, v)
     if name is None:
         if not any(n in v.attributes for n in _LARGEST):
-            told = "neither quantization_nsb nor quantization_nsd says how much was kept: add the one that applies"
-            yield (told)
+            message = "neither quantization_nsb nor quantization_nsd says how much was kept: add the one that applies"
+            yield (message)
         names = [n for n in _LARGEST if n in v.attributes]
     else:
         if name not in v.attributes:
@@ -119,8 +119,8 @@ def parameter_of_the_quantization_is_there(c: Context, v: Variable) -> Iterator[
     for one in names:
         value = v.attributes[one]
         if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
-            told = said(value, typed=c.dataset.typed)
-            yield Hit(v, one, f"it holds {told}; expected one integer")
+            message = said(value, typed=c.dataset.typed)
+            yield Hit(v, one, f"it holds {message}; expected one integer")
 
 
 def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
@@ -133,14 +133,14 @@ def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
     target = c.target(v, "quantization")
     algorithm = (target.text("algorithm") or "").strip() if target is not None else ""
     if meant is not None and algorithm in _ALGORITHMS and algorithm != meant:
-        told = f"the algorithm is {algorithm!r}, and according to {system} the library used {meant!r}"
-        yield Hit(v, "quantization", told, "warning")
+        message = f"the algorithm is {algorithm!r}, and according to {system} the library used {meant!r}"
+        yield Hit(v, "quantization", message, "warning")
         return
     for name in names:
         own = v.numbers(name)
         if own is not None and own.size == 1 and own[0] != kept[0]:
-            told = f"it is {own[0]}, and according to {system} the library kept {kept[0]}; the two must agree"
-            yield Hit(v, name, told, "warning")
+            message = f"it is {own[0]}, and according to {system} the library kept {kept[0]}; the two must agree"
+            yield Hit(v, name, message, "warning")
 
 
 def _out_of_range(c: Context, name: str) -> Iterator[Hit]:
@@ -177,8 +177,8 @@ def implementation_tells_name_and_version(_: Context, v: Variable) -> Iterator[H
     """``implementation`` reads ``name version number``, optionally with more in parentheses."""
     text = v.text("implementation")
     if text is not None and not _tells_version(text):
-        told = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
-        yield Hit(v, "implementation", f"it is {text[:80]!r}; {told}")
+        message = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
+        yield Hit(v, "implementation", f"it is {text[:80]!r}; {message}")
 
 
 def _tells_version(text: str) -> bool:

@@ -24,7 +24,7 @@ def _names(dimensions: object) -> str:
 @rule("SUB005")
 def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
     """Tie points of an interpolation variable have the subsampled dimensions, and others of the data variable."""
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for use in uses(c):
         parts = sound(c, use.interpolation)
         if parts is None:
@@ -44,8 +44,8 @@ def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
                 message = f"it has {_names(own - allowed)}, which is not a dimension of {use.parent.path!r}"
             elif len(shapes) > 1:
                 message = f"tie points that {use.interpolation.name!r} interpolates have different dimensions"
-            if message and (id(t), id(use.interpolation)) not in told:
-                told.add((id(t), id(use.interpolation)))
+            if message and (id(t), id(use.interpolation)) not in reported:
+                reported.add((id(t), id(use.interpolation)))
                 yield Hit(t, None, f"{message} ({', '.join(t.dims)})")
 
 
@@ -160,7 +160,7 @@ def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
 @rule("SUB012")
 def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
     """Interpolation parameters have dimensions of the tie points, or subarea dimensions in their place."""
-    told: set[int] = set()
+    reported: set[int] = set()
     for use in uses(c):
         parts = sound(c, use.interpolation)
         if parts is None or not use.ties:
@@ -168,14 +168,14 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
         allowed = {d for t in use.ties for d in t.dimensions} | {p.subarea_dimension for p in parts}
         for _, names in pairs(use.interpolation.text("interpolation_parameters") or "") or ():
             target, _ = c.resolver.variable(names[0], use.interpolation.group)
-            if target is None or id(target) in told:
+            if target is None or id(target) in reported:
                 continue
             own = set(target.dimensions)
             foreign = own - allowed
             doubled = [p for p in parts if p.subarea_dimension in own and p.subsampled_dimension in own]
             lacking = [p for p in parts if {p.subarea_dimension, p.subsampled_dimension}.isdisjoint(own)]
             if foreign or doubled:
-                told.add(id(target))
+                reported.add(id(target))
                 what = _names(foreign) if foreign else f"{doubled[0].subsampled} and {doubled[0].subarea}"
                 message = (
                     f"it has {what}; expected subsampled dimensions or, in their place, subarea dimensions, "
@@ -183,7 +183,7 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
                 )
                 yield Hit(target, None, message)
             elif lacking and own:
-                told.add(id(target))
+                reported.add(id(target))
                 message = (
                     f"it has neither {lacking[0].subsampled!r} nor a subarea dimension for it; section 8.3.8 "
                     "requires it, the conformance document does not"

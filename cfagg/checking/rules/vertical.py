@@ -56,10 +56,10 @@ def positive_agrees_with_the_name(_: Context, v: Variable) -> Iterator[Hit]:
         return
     meant = "up" if _UP.fullmatch(words[0]) else "down" if _DOWN.fullmatch(words[0]) else given
     if meant != given:
-        told = f"it is {given!r}, but values of {words[0]} increase {meant}wards"
+        message = f"it is {given!r}, but values of {words[0]} increase {meant}wards"
         fix = (Edit(v.path, "positive", meant, safe=False),)
         yield Hit(
-            v, "positive", f"{told}: change it, or the standard name if the values increase {given}wards", None, fix
+            v, "positive", f"{message}: change it, or the standard name if the values increase {given}wards", None, fix
         )
 
 
@@ -125,17 +125,17 @@ def formula_terms_is_on_parametric_coordinates(
     if formula is None:
         later = known_formula(name)
         if later is not None:
-            told = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
-            yield Hit(v, "formula_terms", told, "warning")
+            message = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
+            yield Hit(v, "formula_terms", message, "warning")
         elif not name and v not in c.roles.coordinates and _lost_bounds(c):
             return  # they may be bounds whose coordinate names another variable, which another rule reports
         else:
-            told = f"the standard_name is {name!r}" if name else "there is no standard_name"
+            message = f"the standard_name is {name!r}" if name else "there is no standard_name"
             expected = "expected that of a parametric vertical coordinate (Appendix D)"
-            yield Hit(v, "formula_terms", f"{told}; {expected}, or no formula_terms")
+            yield Hit(v, "formula_terms", f"{message}; {expected}, or no formula_terms")
     elif parent is None and v not in c.roles.coordinates and v not in c.roles.climatology:
-        told = "the variable is not a coordinate of any other: name it in coordinates, or like its dimension"
-        yield Hit(v, "formula_terms", told, "warning")
+        message = "the variable is not a coordinate of any other: name it in coordinates, or like its dimension"
+        yield Hit(v, "formula_terms", message, "warning")
 
 
 @rule("VRT004", each=_all)
@@ -150,8 +150,8 @@ def formula_terms_names_terms_and_variables(
         return
     found = pairs(value)
     if not found or not _is_pairs(value):
-        told = "expected pairs 'term: variable' with a blank after each colon"
-        yield Hit(v, "formula_terms", f"it is {value[:80]!r}; {told}")
+        message = "expected pairs 'term: variable' with a blank after each colon"
+        yield Hit(v, "formula_terms", f"it is {value[:80]!r}; {message}")
         return
     seen: set[str] = set()
     for term, _names in found:
@@ -159,8 +159,8 @@ def formula_terms_names_terms_and_variables(
             yield Hit(v, "formula_terms", f"term {term!r} is given more than once")
         seen.add(term.lower())
         if formula is not None and term.lower() not in {t.lower() for t in formula.terms}:
-            told = f"{term!r} is not a term of {formula.name}; those are {', '.join(formula.terms)}"
-            yield Hit(v, "formula_terms", told)
+            message = f"{term!r} is not a term of {formula.name}; those are {', '.join(formula.terms)}"
+            yield Hit(v, "formula_terms", message)
     for r in c.references_of(v, "formula_terms"):
         if r.target is None and not left_to_search(c, v, r.name):
             yield Hit(v, "formula_terms", f"variable {r.name!r} of term {r.key!r} is not in the dataset")
@@ -200,8 +200,8 @@ def names_of_terms_agree_with_the_formula(
         if name not in formula.names[term]:
             fine = False
             expected = " or ".join(formula.names[term])
-            told = f"standard_name of {terms[term].path!r}, term {term!r}, is {name!r}; expected {expected}"
-            yield Hit(v, "formula_terms", told)
+            message = f"standard_name of {terms[term].path!r}, term {term!r}, is {name!r}; expected {expected}"
+            yield Hit(v, "formula_terms", message)
     if fine and not left:
         shown = ", ".join(f"{t}: {n}" for t, n in names.items() if len(formula.names[t]) > 1)
         yield Hit(v, "formula_terms", f"the standard names of its terms do not go together ({shown}); see Table D.1")
@@ -213,8 +213,8 @@ def computed_standard_name_needs_formula_terms(c: Context, v: Variable) -> Itera
     parent = _parent(c, v)
     if "formula_terms" in v.attributes or (parent is not None and "computed_standard_name" in parent.attributes):
         return
-    told = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
-    yield (told)
+    message = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
+    yield (message)
 
 
 @rule("VRT007", each=_all)
@@ -237,8 +237,8 @@ def computed_standard_name_agrees(
         expected = " or ".join(formula.computed)
         yield Hit(v, "computed_standard_name", f"it is {value[:80]!r}; {formula.name} gives {expected}")
     elif left and name not in left:
-        told = f"it is {name}, but by the standard names of its terms it is {' or '.join(sorted(left))}"
-        yield Hit(v, "computed_standard_name", told)
+        message = f"it is {name}, but by the standard names of its terms it is {' or '.join(sorted(left))}"
+        yield Hit(v, "computed_standard_name", message)
 
 
 @rule("VRT008", each=_all)
@@ -260,8 +260,8 @@ def units_of_terms_agree_with_the_formula(
         }[measure]
         if not fits:
             expected = {"number": "none or those of a plain number, '1'", "pressure": "those of a pressure"}
-            told = f"units of {target.path!r}, term {term!r}, are {units[:40]!r}"
-            yield Hit(v, "formula_terms", f"{told}; expected {expected.get(measure, 'those of a length')}")
+            message = f"units of {target.path!r}, term {term!r}, are {units[:40]!r}"
+            yield Hit(v, "formula_terms", f"{message}; expected {expected.get(measure, 'those of a length')}")
 
 
 #: Deprecated units of dimensionless vertical coordinates.
@@ -288,8 +288,8 @@ def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, V
         if term is not None and v.dimensions and term.dimensions != v.dimensions:
             wrong = True
             have = ", ".join(term.dims)
-            told = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected ({', '.join(v.dims)})"
-            yield Hit(v, "formula_terms", told)
+            message = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected ({', '.join(v.dims)})"
+            yield Hit(v, "formula_terms", message)
     if wrong or sigma is None or zlev is None or not c.options.data:
         return
     one, other = _missing(sigma), _missing(zlev)
@@ -300,14 +300,14 @@ def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, V
         k = int(same[0])
         both = "both are missing" if one[k] else "neither is missing"
         more = f" and in {same.size - 1} more" if same.size > 1 else ""
-        told = f"of sigma ({sigma.path!r}) and zlev ({zlev.path!r}) {both} in level {k}{more}"
-        yield Hit(v, "formula_terms", f"{told}; expected that exactly one of them is")
+        message = f"of sigma ({sigma.path!r}) and zlev ({zlev.path!r}) {both} in level {k}{more}"
+        yield Hit(v, "formula_terms", f"{message}; expected that exactly one of them is")
     nsigma = terms.get("nsigma")
     if nsigma is not None and nsigma.size == 1 and nsigma.is_numeric and nsigma.dialect is None:
         values = nsigma.values().ravel()
         if values.size and int(other.sum()) != values[0]:
-            told = f"nsigma ({nsigma.path!r}) is {values[0]}, but zlev is missing in {int(other.sum())} levels"
-            yield Hit(v, "formula_terms", f"{told}: make them equal or leave nsigma out")
+            message = f"nsigma ({nsigma.path!r}) is {values[0]}, but zlev is missing in {int(other.sum())} levels"
+            yield Hit(v, "formula_terms", f"{message}: make them equal or leave nsigma out")
 
 
 def _missing(v: Variable) -> npt.NDArray[np.bool_] | None:
@@ -330,5 +330,5 @@ def sigma_over_z_needs_its_definition(c: Context) -> Iterator[Hit]:
     if c.version >= Version(1, 9):
         return
     for v, _ in _of_sigma_z(c):
-        told = f"the definition of this coordinate is defective in {c.version}"
-        yield Hit(v, "standard_name", f"{told}: follow CF-1.9 or later, and say so in Conventions")
+        message = f"the definition of this coordinate is defective in {c.version}"
+        yield Hit(v, "standard_name", f"{message}: follow CF-1.9 or later, and say so in Conventions")

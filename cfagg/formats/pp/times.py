@@ -111,9 +111,9 @@ def _times(fields: Fields) -> Times:
     middle = np.where(spans, first + (np.where(spans, second, 0) - np.where(spans, first, 0)) // 2, first)
     time = np.where(spans & (kind == CLIMATOLOGY), second, middle)
     # A mean cannot be complete at the start of the forecast, so LBFT was not set.
-    told = spans & (fields["LBFT"] > 0) & (fields["LBFT"] < _LONGEST)
-    ahead = np.where(told, fields["LBFT"], 0) * 3600
-    reference = np.where(forecast, second, np.where(told, np.where(told, second, 0) - ahead, NONE))
+    has_lead = spans & (fields["LBFT"] > 0) & (fields["LBFT"] < _LONGEST)
+    ahead = np.where(has_lead, fields["LBFT"], 0) * 3600
+    reference = np.where(forecast, second, np.where(has_lead, np.where(has_lead, second, 0) - ahead, NONE))
     monthly = ~known & (kind == PERIOD) & (fields["LBYR"] == 0) & (fields["LBMON"] == fields["LBMOND"])
     month = np.where(monthly & (fields["LBMON"] >= 1) & (fields["LBMON"] <= 12), fields["LBMON"], NONE)
     return Times(kind, calendar, time, start, end, reference, month, _cells(fields, start, end))

@@ -120,18 +120,18 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
     members: Mapping[str, int] = metadata.get("enum", {})
     if not members:
         return attributes, ()
-    told = ", ".join(f"{name} = {value}" for name, value in list(members.items())[:_MOST_MEMBERS])
-    told += f" and {len(members) - _MOST_MEMBERS} more" if len(members) > _MOST_MEMBERS else ""
+    names = ", ".join(f"{name} = {value}" for name, value in list(members.items())[:_MOST_MEMBERS])
+    names += f" and {len(members) - _MOST_MEMBERS} more" if len(members) > _MOST_MEMBERS else ""
     flags = [n for n in ("flag_values", "flag_masks", "flag_meanings") if n in attributes]
     odd = [n for n in members if not re.fullmatch(r"[A-Za-z0-9_.+@-]+", n)]
     if flags or odd or len(set(members.values())) < len(members):
         reason = f"it has {flags[0]}" if flags else "flag_meanings cannot hold them"
         return attributes, (
-            f"variable {path!r} is an enumeration ({told}): its integers are written, not the names, because {reason}",
+            f"variable {path!r} is an enumeration ({names}): its integers are written, not the names, because {reason}",
         )
     values = np.array(list(members.values()), dtype.str)
     added = {"flag_values": values, "flag_meanings": " ".join(members)}
-    note = f"variable {path!r} is an enumeration ({told}): its integers are written, the names as flags"
+    note = f"variable {path!r} is an enumeration ({names}): its integers are written, the names as flags"
     return {**attributes, **added}, (note,)
 
 

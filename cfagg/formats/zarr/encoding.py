@@ -199,9 +199,9 @@ def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | Non
     for chunk in chunks:
         places.append(None if chunk is None else (at, len(chunk)))
         at += 0 if chunk is None else len(chunk)
-    told = shard_index(places, endian=endian, checksum=checksum)
+    tail = shard_index(places, endian=endian, checksum=checksum)
     body = [chunk for chunk in chunks if chunk is not None]
-    return b"".join([told, *body] if at_start else [*body, told])
+    return b"".join([tail, *body] if at_start else [*body, tail])
 
 
 def shard_index(places: Sequence[tuple[int, int] | None], *, endian: str = "little", checksum: bool = True) -> bytes:

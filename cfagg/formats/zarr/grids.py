@@ -91,12 +91,12 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
     """
     name, configuration = named(grid)
     key = _VARIABLE.get(name, "")
-    told = configuration.get(key)
-    if not isinstance(told, list):
+    edges = configuration.get(key)
+    if not isinstance(edges, list):
         return grid
-    sizes = shape if isinstance(shape, list) and len(shape) == len(told) else [None] * len(told)
+    sizes = shape if isinstance(shape, list) and len(shape) == len(edges) else [None] * len(edges)
     shorter = []
-    for d, (entry, size) in enumerate(zip(told, sizes, strict=True)):
+    for d, (entry, size) in enumerate(zip(edges, sizes, strict=True)):
         runs = [r for r in entry if type(r) is list and len(r) == 2] if isinstance(entry, list) else []
         counts = [r[1] for r in runs if type(r[1]) is int and r[1] > 0]
         if _is_length(entry) and _is_length(size):
@@ -108,25 +108,25 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
         listed = sum(counts) + len(entry) - len(runs) if shorter[-1] is entry and isinstance(entry, list) else 0
         if listed > _LISTED and coarse and all(map(_is_length, sizes)):
-            return _coarse(told, sizes, within)
+            return _coarse(edges, sizes, within)
         if listed > _LISTED:
             raise LimitError(
                 f"{where}, dimension {d} has {listed:,} chunks of unequal lengths, which zarr-python lists one by one: "
                 f"expected at most {_LISTED:,}; cfagg.open_array reads it if cfagg decodes its codecs, else write it "
                 "in fewer chunks"
             )
-    if name == "rectilinear" and shorter == told:
+    if name == "rectilinear" and shorter == edges:
         return grid
     others = {k: v for k, v in configuration.items() if k != key}
     return {"name": "rectilinear", "configuration": {"kind": "inline", **others, "chunk_shapes": shorter}}
 
 
-def _coarse(told: Sequence[Any], sizes: Sequence[Any], within: Any) -> dict[str, Any]:
+def _coarse(edges: Sequence[Any], sizes: Sequence[Any], within: Any) -> dict[str, Any]:
     """Return a regular grid of the same number of chunks along each dimension, or a limited one if smaller."""
-    inner = within if isinstance(within, list) and len(within) == len(told) and all(map(_is_length, within)) else None
+    inner = within if isinstance(within, list) and len(within) == len(edges) and all(map(_is_length, within)) else None
     lengths = [
         e if _is_length(e) else max(-(-n // (_few(e) * i)), 1) * i
-        for e, n, i in zip(told, sizes, inner or [1] * len(told), strict=True)
+        for e, n, i in zip(edges, sizes, inner or [1] * len(edges), strict=True)
     ]
     return {"name": "regular", "configuration": {"chunk_shape": lengths}}
 

@@ -120,10 +120,14 @@ def _name(place: str) -> str:
 
 def _references(array: Planned) -> Iterator[tuple[int, Any]]:
     """Yield the stored cells, each with its place or its bytes."""
-    told = array.references
-    names = [_name(key.path) for key in told.files]
+    references = array.references
+    names = [_name(key.path) for key in references.files]
     for cell, file, offset, length in zip(
-        told.cell.tolist(), told.file.tolist(), told.offset.tolist(), told.length.tolist(), strict=True
+        references.cell.tolist(),
+        references.file.tolist(),
+        references.offset.tolist(),
+        references.length.tolist(),
+        strict=True,
     ):
         yield cell, [names[file], offset, length]
     for cell in array.written.tolist():

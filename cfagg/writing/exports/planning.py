@@ -178,11 +178,11 @@ def _difference(aggregation: Aggregation, layout: Layout, header: Header) -> tup
     ):
         if found != wanted:
             return name, str(found), f"the array has {wanted}, and values are stored as they are"
-    told = ("scale_factor", "add_offset", "_Unsigned")
-    packed = {k: own[k] for k in told if k in own}
-    if any(str(own.get(k)) != str(aggregation.attributes.get(k)) for k in told):
+    packing = ("scale_factor", "add_offset", "_Unsigned")
+    packed = {k: own[k] for k in packing if k in own}
+    if any(str(own.get(k)) != str(aggregation.attributes.get(k)) for k in packing):
         return "packing", str({k: str(v) for k, v in packed.items()}), "an array has one packing"
-    fills = {k: str(own[k]) for k in STORAGE_ATTRIBUTES if k in own and k not in told}
+    fills = {k: str(own[k]) for k in STORAGE_ATTRIBUTES if k in own and k not in packing}
     return "missing values", str(fills), "an array has one missing value and one valid range"
 
 
@@ -251,8 +251,8 @@ def _gridded(
     references = References(columns[0][order], columns[1][order], columns[2][order], columns[3][order], tuple(keys))
     if rows.absent:
         count = len(rows.absent)
-        told = f"{count:,} partition{'s are' if count > 1 else ' is'} declared missing"
-        notes.append(f"variable {path!r}: where {told}, missing values are read")
+        packing = f"{count:,} partition{'s are' if count > 1 else ' is'} declared missing"
+        notes.append(f"variable {path!r}: where {packing}, missing values are read")
     return Planned(
         path, aggregation.dims, aggregation.shape, dtype, attributes, fill, unstored, grid,
         () if tiles is None else tiles.codecs, references,

@@ -189,12 +189,12 @@ class _Plan:
         fill = declared = fill_of(given.attributes, dtype, f"variable {name!r}")
         if fill is None:
             fill = {"O": "", "S": b""}.get(dtype.kind, 0)
-        told = variable_attributes(given.attributes, dtype)
+        attributes = variable_attributes(given.attributes, dtype)
         encoded = encoded_fill(declared, dtype)
         if encoded is not None:
-            told["_FillValue"] = encoded
+            attributes["_FillValue"] = encoded
         nothing = (0,) * array.ndim
-        plan = cls(name, array, dims, NewArray(dims, nothing, dtype, nothing, fill, codec, told), _regular(array))
+        plan = cls(name, array, dims, NewArray(dims, nothing, dtype, nothing, fill, codec, attributes), _regular(array))
         try:
             document_bytes(plan.documents(nothing, (1,) * array.ndim)["zarr.json"])
         except (TypeError, ValueError) as error:

@@ -332,15 +332,15 @@ def _tells(place: Place, key: str, text: bytes, level: str, grown: list[tuple[st
     for path, axis, length in grown:
         name = ".zarray" if key.endswith((".zmetadata", ".zarray")) else "zarr.json"
         own = f"{path}/{name}".lstrip("/")
-        told: Any = None
+        metadata: Any = None
         if own == key:
-            told = document
+            metadata = document
         elif isinstance(held, dict):
             inner = Level(level, key, document, None).relative(own)
-            told = held.get(inner if name == ".zarray" else inner.removesuffix("/zarr.json"))
+            metadata = held.get(inner if name == ".zarray" else inner.removesuffix("/zarr.json"))
         elif (found := place.read(own)) is not None:
-            told = parse(found[0], f"{place.store}/{own}")
-        shape = told.get("shape") if isinstance(told, dict) else None
+            metadata = parse(found[0], f"{place.store}/{own}")
+        shape = metadata.get("shape") if isinstance(metadata, dict) else None
         if not isinstance(shape, list) or len(shape) <= axis or not shape[axis] >= length:
             return False
     return bool(grown)
