@@ -142,7 +142,7 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
         how.append(f"{cut:,} cut where others overlap")
     numbers = low.dtype.kind in "iuf"
     runs = _runs(axis, rows, joined, k, text, placed) if numbers else []
-    least, most = (low.min(), high.max()) if numbers else (low[0], high[-1])
+    least, most = (np.fmin.reduce(low), np.fmax.reduce(high)) if numbers else (low[0], high[-1])
     ends = (text(most), text(least)) if boxes.descending[box, k] else (text(least), text(most))
     return AxisFacts(
         axis.name,
@@ -159,10 +159,13 @@ def _runs(
     axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str], placed: Callable[[Any], Any]
 ) -> list[Run]:
     """Return the ranges covered without gaps along an axis: by cells, or else by the usual step between coordinates."""
-    rows = rows[joined.boxes.count[rows, k] > 0]
+    first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
+    there = (
+        (joined.boxes.count[rows, k] > 0) & np.isfinite(first) & np.isfinite(last)
+    )  # a missing coordinate is nowhere
+    rows, first, last = rows[there], first[there], last[there]
     if not rows.size:
         return []
-    first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
     low, high = (np.asarray(ends[rows], np.float64) for ends in axis.cells())
     count = joined.boxes.count[rows, k]
     bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())

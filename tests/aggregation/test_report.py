@@ -45,6 +45,18 @@ def test_gaps_along_an_axis_are_seen(tmp_path: Path) -> None:
     assert "time: 2000-01-01 to 2000-01-20 in 4 parts, 1 gap" in str(report_of(tmp_path))
 
 
+def test_times_that_are_missing_are_no_range(tmp_path: Path) -> None:
+    for name in months(tmp_path, 2)[1:]:
+        with netCDF4.Dataset(name, "a") as file:
+            file["time"][0] = float("nan")
+    report = report_of(tmp_path)
+    time = report.groups[0].axes[0]
+    assert [(r.first, r.last, r.members) for r in time.runs.first] == [("2000-01-01", "2000-01-02", 1)]
+    assert "2000-01-01 to" in str(report)
+    json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert report.to_html()
+
+
 def test_why_two_files_are_one_array(tmp_path: Path) -> None:
     months(tmp_path, 2)
     found = report_of(tmp_path).why(0, 1)
