@@ -40,7 +40,6 @@ class Builder:
     def __init__(self, joined: Joined, contents: Contents, where: str, *, fields: bool = False) -> None:
         self.joined = joined
         self.contents = contents
-        self.where = where
         self.axes = [axis.name for axis in joined.members.axes]
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.arrays = Arrays(joined, where, fields=fields)
@@ -129,8 +128,8 @@ class Builder:
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
         if key not in self.made:
             # `own` is kept alive so that no other object gets its identity.
-            values = along_axis(boxes, rows, axis, own, self.where)
-            self.made[key] = values, with_bounds(boxes, rows, axis, own, self.where), own
+            values = along_axis(boxes, rows, axis, own, self._place)
+            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place), own
         made, bounds, _ = self.made[key]
         stated = own[0].stated
         base = said = stated.name.rpartition("/")[2]
@@ -191,6 +190,10 @@ class Builder:
             said = {k: v for k, v in bounds.master.all_attributes().items() if k in of.attributes}
             contents.add(own, (*spans, last), array, said)
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
+
+    def _place(self, row: int) -> str:
+        """Return the file of a member."""
+        return str(self.joined.scanned[int(self.joined.file[row])].place)
 
     def _sized(self, dim: str, size: int) -> tuple[Any, ...]:
         """Return the key of a dimension without coordinates."""
@@ -305,7 +308,7 @@ class Builder:
 
         if any(c.values is None for c in own.values()):
             return self._large(rows, own, spans, axes)
-        made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self.where)
+        made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self._place)
         given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
         key = self._key(("companion", base, tuple(spans), content_key(made.values), _frozen(attributes)))

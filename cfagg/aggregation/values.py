@@ -32,7 +32,7 @@ def assembled(
     axes: Sequence[int | None],
     values_of: Callable[[int], npt.NDArray[Any]],
     stated_of: Callable[[int], Stated],
-    where: str,
+    where: Callable[[int], str],
 ) -> Assembled:
     """Return the joined values of members along some axes of their box; `None` is a dimension that is not joined.
 
@@ -51,7 +51,7 @@ def assembled(
         attributes = {k: v for k, v in master.attributes.items() if k != "_Encoding"}
         master = replace(master, dtype=np.dtype(object), attributes=attributes, alike=False)
     if len(chosen) == 1 and not odd.any() and not boxes.flipped[np.ix_(chosen, known)].any():
-        return Assembled(conformed(first, stated[int(chosen[0])], master, where), master)
+        return Assembled(conformed(first, stated[int(chosen[0])], master, where(int(chosen[0]))), master)
     box = int(boxes.box[rows[0]])
     shape = tuple(n if a is None else int(boxes.extent[box, a]) for a, n in zip(axes, first.shape, strict=True))
     order = chosen[np.argsort(boxes.start[chosen, known[0]], kind="stable")] if axes[0] is not None else chosen
@@ -59,23 +59,25 @@ def assembled(
     if len(known) == 1 and not odd.any() and not boxes.flipped[order, known[0]].any() and axes[0] is not None:
         starts = boxes.start[order, known[0]]
         if (starts[1:] == (starts + counts)[:-1]).all():
-            rows_of = (conformed(values_of(row), stated[row], master, where) for row in order.tolist())
+            rows_of = (conformed(values_of(row), stated[row], master, where(row)) for row in order.tolist())
             return Assembled(np.concatenate(list(rows_of)), master)
     out = np.empty(shape, master.dtype)
     for row in chosen.tolist():
-        values = conformed(values_of(row), stated[row], master, where)
+        values = conformed(values_of(row), stated[row], master, where(row))
         out[_there(boxes, row, axes, shape)] = values[_used(boxes, row, axes, values.shape)]
     return Assembled(out, master)
 
 
-def along_axis(boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: str) -> Assembled:
+def along_axis(
+    boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: Callable[[int], str]
+) -> Assembled:
     """Return the coordinates along an axis of the box of some members, each of which has one of `coordinates`."""
     by_row = dict(zip(rows.tolist(), coordinates, strict=True))
     return assembled(boxes, rows, [axis], lambda r: by_row[r].values, lambda r: by_row[r].stated, where)
 
 
 def with_bounds(
-    boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: str
+    boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: Callable[[int], str]
 ) -> Assembled | None:
     """Return the bounds of coordinates, in the units of the coordinates, or `None` if they have none."""
     by_row = dict(zip(rows.tolist(), coordinates, strict=True))

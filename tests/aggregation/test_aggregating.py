@@ -19,7 +19,7 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.demo import sample
-from cfagg.errors import AccessError, LossError, OptionError, UnsupportedError
+from cfagg.errors import AccessError, CalendarError, LossError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from tests.aggregation.months import month, months
@@ -663,3 +663,11 @@ def test_profiles_of_stations_in_files_of_their_own_are_one_array_by_their_names
         npt.assert_array_equal(data.values[:, :, 1], [[0, 0, 10], [20, 20, 30]])
         assert data["station"].values.tolist() == ["b", "a"]
         npt.assert_array_equal(data["lat"].values, [98, 97])
+
+
+def test_a_coordinate_that_cannot_be_converted_names_its_file(tmp_path: Path) -> None:
+    files = [str(month(tmp_path / f"{k}.nc", k)) for k in range(3)]
+    with netCDF4.Dataset(files[1], "a") as file:
+        file["time"].units = "days since yesterday"
+    with pytest.raises(CalendarError, match=r"/1\.nc: .*'yesterday'"):
+        cfagg.aggregate(files)
