@@ -179,15 +179,19 @@ def _squares(values, weight, gone, masked, size, mean):
 
 
 @jit
-def pass_tiles(
-    raw, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, least, most, moments
+def pass_blocks(
+    raw, count, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, moments, missing, infinite,
+    least, most,
 ):  # fmt: skip
-    """Sum a block along single axes.
+    """Sum `count` blocks of one shape, consecutive in memory, each along single axes.
+
+    Arrays that belong to a block have the values of one block after another.
 
     Parameters
     ----------
     raw : 1-D contiguous array
-        The block, of shape ``shape`` in C order.
+        The blocks, each of shape ``shape`` in C order.
+    count : int
     shape : 4 int
         An outer axis, all axes in between, the axis of the rows within a tile, and the length of a row.
     tile : 3 int
@@ -210,17 +214,13 @@ def pass_tiles(
         axes outside it to the next, the position of its sums in `total`, whether it is the axis of rows in a tile.
     rows : int
         Position of the sums along the last axis in `total`, -1 for none.
-    least, most : numbers of the type of `raw`
-        Initial values: the largest and the smallest valid value.
     moments : float64[tiles, 3]
         Written: weight, mean, and sum of squared distances from it of each tile. Empty: none are computed.
-
-    Returns
-    -------
-    missing, infinite : int
-        Number of elements that do not count, and of those that are infinite.
-    least, most : numbers of the type of `raw`
-        Extremes of those that count, if moments are computed.
+    missing, infinite : int64[count]
+        Written: number of elements that do not count, and of those that are infinite.
+    least, most : arrays of the type of `raw`
+        Initial values: the largest and the smallest valid value. Written: extremes of those that count, if moments are
+        computed.
     """
     outer, between, height, width = shape
     tall, wide, run = tile
@@ -232,108 +232,81 @@ def pass_tiles(
     weight = None if weights is None else np.empty(tall * wide)
     products = values if weights is None else np.empty(tall * wide)
     sums, pairs, part = np.empty(tall, total.dtype), np.empty((2, PAIRS)), np.empty(2)
-    missing, infinite, done, zero = 0, 0, 0, 0
-    suspect = False
-    for first in range(0, tiles, run):
-        for step in range(outer):
-            for q in range(first, min(first + run, tiles)):
-                column = q % n_wide * wide
-                row = q // n_wide % n_tall * tall
-                w, h = min(wide, width - column), min(tall, height - row)
-                n = w * h
-                row += (step * between + q // (n_wide * n_tall)) * height
-                start = row * width + column
-                bad, inf = 0, 0
-                # A tile next to one with missing values is likely to have some, too.
-                if not suspect and mask[4]:
-                    suspect = not is_clean(raw, start, n, mask)
-                s = total.dtype.type(0)
-                if not suspect:
-                    for i in range(h):
-                        sums[i] = load_total(raw, start + i * w, w, values, i * w)
-                        s += sums[i]
-                    suspect = not abs(s) < np.inf
-                if suspect:
-                    bad, inf = load_masked(raw, start, n, mask, values, excluded)
+    zero = 0
+    # The pass over one block is not a function of its own, which would be compiled twice: alone, and again in this one.
+    for block in range(count):
+        before, to_sums = block * (raw.size // count), block * (total.size // count)
+        to_places, done = block * (places.shape[0] // count), block * (moments.shape[0] // count)
+        absent, endless = 0, 0
+        smallest, largest = least[block], most[block]
+        suspect = False
+        for first in range(0, tiles, run):
+            for step in range(outer):
+                for q in range(first, min(first + run, tiles)):
+                    column = q % n_wide * wide
+                    row = q // n_wide % n_tall * tall
+                    w, h = min(wide, width - column), min(tall, height - row)
+                    n = w * h
+                    row += (step * between + q // (n_wide * n_tall)) * height
+                    start = before + row * width + column
+                    bad, inf = 0, 0
+                    # A tile next to one with missing values is likely to have some, too.
+                    if not suspect and mask[4]:
+                        suspect = not is_clean(raw, start, n, mask)
                     s = total.dtype.type(0)
-                    for i in range(h):
-                        sums[i] = total_of(values, i * w, w)
-                        s += sums[i]
-                suspect = bad > 0
-                missing += bad
-                infinite += inf
-                if weight is not None:
-                    _load_weights(weights, places, row, h, column, w, weight)
-                    if bad > 0:
-                        for j in range(n):
-                            weight[j] = weight[j] if excluded[j] == 0 else 0.0
-                    for j in range(n):
-                        products[j] = weight[j] if ones else weight[j] * values[j]
-                for k in range(columns.shape[0]):
-                    inner = columns[k, 0]
-                    at = columns[k, 2] + (row // columns[k, 1] * inner + row % inner) * width + column
-                    single = columns[k, 3] == 1
-                    size = w if single else n
-                    for j in range(0, n, size):
-                        add(total, low, at, products, j, size)
-                        if bad > 0:
-                            add(gone, None, at, excluded, j, size)
-                if rows >= 0:
-                    for i in range(h):
-                        to = np.uintp(rows + row + i)
-                        if low is not None:
-                            part[0], part[1] = double_total(products, i * w, w, pairs)
-                            add(total, low, rows + row + i, part, zero, 1)
-                            low[to] += part[1]
-                        elif weight is not None:
-                            total[to] += total_of(products, i * w, w)
-                        else:
-                            total[to] += sums[i]
-                        if bad > 0:
-                            gone[to] += total_of(excluded, i * w, w)
-                if moments.shape[0] > 0:
-                    heavy = np.float64(n - bad)
+                    if not suspect:
+                        for i in range(h):
+                            sums[i] = load_total(raw, start + i * w, w, values, i * w)
+                            s += sums[i]
+                        suspect = not abs(s) < np.inf
+                    if suspect:
+                        bad, inf = load_masked(raw, start, n, mask, values, excluded)
+                        s = total.dtype.type(0)
+                        for i in range(h):
+                            sums[i] = total_of(values, i * w, w)
+                            s += sums[i]
+                    suspect = bad > 0
+                    absent += bad
+                    endless += inf
                     if weight is not None:
-                        heavy = total_of(weight, zero, n)
-                        s = total_of(products, zero, n)
-                    mean = s / heavy if heavy > 0.0 else 0.0
-                    moments[done, 0] = heavy
-                    moments[done, 1] = mean
-                    moments[done, 2] = _squares(values, weight, excluded, bad > 0, n, mean)
-                    least, most = _extremes(raw, start, n, excluded, bad > 0, least, most)
-                done += 1
-    return missing, infinite, least, most
-
-
-@jit
-def pass_blocks(
-    raw, count, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, moments, missing, infinite,
-    least, most,
-):  # fmt: skip
-    """Sum `count` blocks of one shape, consecutive in memory, each along single axes.
-
-    Parameters are those of `pass_tiles`, as arrays with the values of one block after another.  `missing`, `infinite`,
-    `least` and `most` are also such arrays and are written, the last two over their initial values.  If rows have
-    weights, `places` has all rows of all blocks.
-    """
-    size, sums, tiles = raw.size // count, total.size // count, moments.shape[0] // count
-    height = places.shape[0] // count
-    for k in range(count):
-        part = slice(k * sums, (k + 1) * sums)
-        missing[k], infinite[k], least[k], most[k] = pass_tiles(
-            raw[k * size : (k + 1) * size],
-            shape,
-            tile,
-            mask,
-            weights,
-            places if weights is None else places[k * height : (k + 1) * height],
-            ones,
-            total[part],
-            None if low is None else low[part],
-            gone[part],
-            columns,
-            rows,
-            least[k],
-            most[k],
-            moments[k * tiles : (k + 1) * tiles],
-        )
+                        _load_weights(weights, places, to_places + row, h, column, w, weight)
+                        if bad > 0:
+                            for j in range(n):
+                                weight[j] = weight[j] if excluded[j] == 0 else 0.0
+                        for j in range(n):
+                            products[j] = weight[j] if ones else weight[j] * values[j]
+                    for k in range(columns.shape[0]):
+                        inner = columns[k, 0]
+                        at = to_sums + columns[k, 2] + (row // columns[k, 1] * inner + row % inner) * width + column
+                        single = columns[k, 3] == 1
+                        size = w if single else n
+                        for j in range(0, n, size):
+                            add(total, low, at, products, j, size)
+                            if bad > 0:
+                                add(gone, None, at, excluded, j, size)
+                    if rows >= 0:
+                        for i in range(h):
+                            at = to_sums + rows + row + i
+                            to = np.uintp(at)
+                            if low is not None:
+                                part[0], part[1] = double_total(products, i * w, w, pairs)
+                                add(total, low, at, part, zero, 1)
+                                low[to] += part[1]
+                            elif weight is not None:
+                                total[to] += total_of(products, i * w, w)
+                            else:
+                                total[to] += sums[i]
+                            if bad > 0:
+                                gone[to] += total_of(excluded, i * w, w)
+                    if moments.shape[0] > 0:
+                        heavy = np.float64(n - bad)
+                        if weight is not None:
+                            heavy = total_of(weight, zero, n)
+                            s = total_of(products, zero, n)
+                        mean = s / heavy if heavy > 0.0 else 0.0
+                        moments[done, 0] = heavy
+                        moments[done, 1] = mean
+                        moments[done, 2] = _squares(values, weight, excluded, bad > 0, n, mean)
+                        smallest, largest = _extremes(raw, start, n, excluded, bad > 0, smallest, largest)
+                    done += 1
+        missing[block], infinite[block], least[block], most[block] = absent, endless, smallest, largest
