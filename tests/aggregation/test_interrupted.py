@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.aggregation.months import months
 
 SCRIPT = """
@@ -28,6 +30,7 @@ def children_of(number: int) -> list[int]:
     return [int(n) for text in found for n in text.split()]
 
 
+@pytest.mark.full
 def test_an_interrupt_ends_all_processes_and_writes_nothing(tmp_path: Path) -> None:
     names = months(tmp_path / "in", 12)
     command = [sys.executable, "-c", SCRIPT, "aggregate", *names, "-o", str(tmp_path / "out.nc"), "--workers", "2"]

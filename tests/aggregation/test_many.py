@@ -47,6 +47,7 @@ def written(folder: Path, count: int) -> float:
     return sum(100.0 * (time // 2) + 6 * (time % 2) for time in range(0, 2 * count, 100))
 
 
+@pytest.mark.full
 def test_more_files_than_may_be_open_are_put_together_and_read(tmp_path: Path) -> None:
     total = written(tmp_path, 80)
     assert aggregated(tmp_path) == f"80 160 {total}\n"

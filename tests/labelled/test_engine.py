@@ -117,6 +117,7 @@ def test_a_dataset_is_pickled_lazily_and_reads_in_the_copy(path, expected):
         xr.testing.assert_identical(copy.load(), expected)
 
 
+@pytest.mark.full
 def test_a_process_of_dask_distributed_reads_the_partitions(path, expected):
     from distributed import Client, LocalCluster
 
