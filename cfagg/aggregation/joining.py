@@ -31,6 +31,9 @@ __all__ = ["Joined", "join_files"]
 
 Int64 = npt.NDArray[np.int64]
 
+#: What `cells` may name instead of a coordinate.
+_LETTERS = frozenset("TZYX")
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Joined:
@@ -75,10 +78,13 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
 def _check_axes(members: Members, options: Options) -> None:
     """Raise an error for an axis, or an attribute for one, that nothing has, since misspelt names would be ignored."""
     names = [axis.name for axis in members.axes]
-    unknown = [name for name in options.axes or () if name not in names]
-    if unknown and len(members):
-        there = ", ".join(map(repr, names)) or "none"
-        raise OptionError(f"axes={', '.join(map(repr, unknown))}: no file has such an axis; those there are: {there}")
+    # A letter stands for whatever coordinates have that axis, which may be none.
+    of_cells = [name for name, _ in options.cells if name not in _LETTERS]
+    for option, given in (("axes", options.axes or ()), ("cells", of_cells)):
+        unknown = ", ".join(repr(name) for name in given if name not in names)
+        if unknown and len(members):
+            there = ", ".join(map(repr, names)) or "none"
+            raise OptionError(f"{option}={unknown}: no file has such an axis; those there are: {there}")
     absent = [name for name in options.dimension if name not in names]
     if absent and len(members):
         raise OptionError(f"dimension={', '.join(map(repr, absent))}: no variable and no file has such an attribute")

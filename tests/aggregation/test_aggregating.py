@@ -459,6 +459,9 @@ def test_an_axis_that_no_file_has_is_refused_with_those_there_are(tmp_path: Path
         cfagg.aggregate(files, axes=("tim", "time", "depth"), output=tmp_path / "out.nc")
     assert not (tmp_path / "out.nc").exists()
     assert cfagg.aggregate(files, axes="time").sizes["time"] == 4
+    with pytest.raises(OptionError, match=r"cells='tim': .* 'time', 'latitude', 'longitude'$"):
+        cfagg.aggregate(files, cells={"tim": {"cellsize": "1 day"}})
+    assert cfagg.aggregate(files, cells={"Z": {"cellsize": "1 m"}}).sizes["time"] == 4
     with pytest.raises(OptionError, match="dimension='hieght'"):
         cfagg.aggregate(files, dimension=("hieght",))
 

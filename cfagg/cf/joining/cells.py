@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.described import Coordinate
 from cfagg.cf.joining.values import canonical_values
-from cfagg.cf.kinds_of_units import convertible, is_reference_time, split_reference
+from cfagg.cf.kinds_of_units import convertible, is_reference_time, known, split_reference
 from cfagg.cf.roles import axis_of
 from cfagg.cf.units import linear
 from cfagg.errors import CfaggError, OptionError
@@ -131,6 +131,8 @@ def _range(text: Any) -> Range:
         if (low, high) != (1, 1):
             raise OptionError(f"cells: {text!r}: only single months and years have a length; write days")
         return Range(*vague, "days")
+    if not known(found[3] or "1"):
+        raise OptionError(f"cells: {text!r}: {found[3]!r} is not a unit of UDUNITS; write '1 day' or '28 to 31 days'")
     return Range(min(low, high), max(low, high), found[3])
 
 

@@ -126,7 +126,10 @@ def test_instants_part_ways_by_their_distances() -> None:
     assert boxes_of(*parts, options=options)[1].box.tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize("one", [{"cellsize": "a day"}, {"size": "1 day"}, "1 day", {"cellsize": "2 months"}, {}, 3])
+@pytest.mark.parametrize(
+    "one",
+    [{"cellsize": "a day"}, {"cellsize": "1 dya"}, {"size": "1 day"}, "1 day", {"cellsize": "2 months"}, {}, 3],
+)
 def test_conditions_that_are_none_are_refused(one: Any) -> None:
     for cells in ({"T": one}, 3):
         with pytest.raises(OptionError, match="cells"):
