@@ -112,7 +112,7 @@ class Options:
     concatenate: bool = True
     overlap: bool = True
     contiguous: bool = False
-    cells: Conditions | bool | Any = None
+    cells: Conditions | Any = None
     axes: tuple[str, ...] | None = None
     dimension: tuple[str, ...] = ()
     field_ancillaries: tuple[str, ...] = ()
