@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from cfagg.accumulation.grouping import grouping_of, periods, selected, steps, stretches_of, time_coordinate
-from cfagg.accumulation.labels import Dims, Labels, labels_of
+from cfagg.accumulation.labels import (
+    Dims,
+    Labels,
+    grouping_of,
+    labels_of,
+    periods,
+    selected,
+    steps,
+    stretches_of,
+    time_coordinate,
+)
 from cfagg.accumulation.query import METHODS, Statistics
 from cfagg.errors import SelectionError
 

@@ -23,13 +23,12 @@ from cfagg.accumulation.group import Group, Looks, adopt_command, command, group
 from cfagg.accumulation.growing import ROWS, STAMPS
 from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
-from cfagg.accumulation.increments import finish_there, place_of_array
 from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.source import settled, write_back
-from cfagg.accumulation.writing import Target, codec_of, read_documents
+from cfagg.accumulation.writing import Target, codec_of, finish_there, place_of_array, read_documents
 from cfagg.conventions.accumulation_fields import record
 from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError

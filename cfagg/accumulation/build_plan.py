@@ -19,13 +19,12 @@ from cfagg._version import __version__
 from cfagg.accumulation.description import Neighbour, check_listed, encoding_of, find_neighbours
 from cfagg.accumulation.freshness import Changes, changes
 from cfagg.accumulation.group import Group, command, group_path
-from cfagg.accumulation.laying_out import build_layout
-from cfagg.accumulation.layout import Layout
+from cfagg.accumulation.growing import standing_of, whole_objects
+from cfagg.accumulation.layout import Layout, build_layout
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order, Settings, check_same
 from cfagg.accumulation.recipe import Recipe, Window
 from cfagg.accumulation.source import Meaning, horizontal_dims, read_meaning
-from cfagg.accumulation.standing import standing_of, whole_objects
 from cfagg.accumulation.weights import Weights, find_weights
 from cfagg.accumulation.writing import Basis, codec_of
 from cfagg.conventions.accumulation_record import Extra

@@ -7,7 +7,7 @@
         identity   what is being built
         records    what is known of every chunk that was read
         scratch/   partial sums
-        increment  what is written of a group that grows in its place, see `cfagg.accumulation.increments`
+        increment  what is written of a group that grows in its place, see `cfagg.accumulation.writing`
         group/     the group; after the exchange the one that it replaced
         ...        as in `cfagg.runtime.staging.Staging`
 
@@ -32,7 +32,6 @@ from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
 from cfagg.accumulation.growth_tables import infinite_before
-from cfagg.accumulation.increments import Increment, place_of_array, replaced
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass
@@ -41,7 +40,7 @@ from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Journal, Scratch
 from cfagg.accumulation.source import settled, unchanged, write_back
 from cfagg.accumulation.summing import PartialSums
-from cfagg.accumulation.writing import Target, read_documents, renew_consolidated
+from cfagg.accumulation.writing import Increment, Target, place_of_array, read_documents, renew_consolidated, replaced
 from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import ZarrArray

@@ -17,8 +17,15 @@ import numpy.typing as npt
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.growing import GrowingTable, NotInPlaceError, Rows, keys, moved, split
-from cfagg.accumulation.growth_neighbours import Related, related_rows
-from cfagg.accumulation.growth_tables import next_standing, own_row_counts, table_spec, tables_known, write_table
+from cfagg.accumulation.growth_tables import (
+    Related,
+    next_standing,
+    own_row_counts,
+    related_rows,
+    table_spec,
+    tables_known,
+    write_table,
+)
 from cfagg.accumulation.integrity import BUILD, document_crc, numbered
 from cfagg.accumulation.layout import ArraySpec, Layout
 from cfagg.accumulation.writing import Basis, Target, array_documents, chunk_key, codec_of

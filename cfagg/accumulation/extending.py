@@ -21,20 +21,17 @@ from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, setting
 from cfagg.accumulation.extended import Writes, extended_tables
 from cfagg.accumulation.finish import describe, lowest, merged
 from cfagg.accumulation.group import Group, group_path
-from cfagg.accumulation.growing import NotInPlaceError
-from cfagg.accumulation.growth_neighbours import Related, still
-from cfagg.accumulation.growth_tables import infinite_before, infinite_standing, next_standing
-from cfagg.accumulation.increments import Increment
+from cfagg.accumulation.growing import NotInPlaceError, standing_of
+from cfagg.accumulation.growth_tables import Related, infinite_before, infinite_standing, next_standing, still
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Level
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass, threads_that_fit
 from cfagg.accumulation.scratch import PassingJournal, PassingScratch
 from cfagg.accumulation.source import read_meaning, settled, unchanged, write_back
-from cfagg.accumulation.standing import standing_of
 from cfagg.accumulation.summing import PartialSums, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
-from cfagg.accumulation.writing import Basis
+from cfagg.accumulation.writing import Basis, Increment
 from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.kernels.statistics import FAN_OUT
 

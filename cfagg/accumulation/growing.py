@@ -3,7 +3,8 @@
 One has the stamps of stored objects, the other the checksums of the chunks of the group's own arrays.  Each row names
 what it belongs to.  Final ("standing") rows have one checksum that is continued by each increment.  After them come
 "moving" rows, of what the next increment may write again, such as a chunk that is not full.  The attributes of the
-group say how many rows of either kind there are; anything stored beyond them is ignored.
+group say how many rows of either kind there are; anything stored beyond them is ignored.  What stays of the sums when
+the array grows follows from its length alone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import FragmentReadError
+from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.checksums import crc32c
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.model import Regular
 
 __all__ = [
-    "CHECKS", "ROWS", "STAMPS", "GrowingTable", "NotInPlaceError", "Rows", "extended", "keys", "moved", "room", "split",
+    "CHECKS", "ROWS", "STAMPS", "GrowingTable", "NotInPlaceError", "Rows", "Standing", "extended", "keys", "moved",
+    "room", "split", "standing_of", "whole_objects",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -153,3 +156,45 @@ def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[
     head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before
     record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
     return stood // ROWS, np.concatenate([head, rows.standing, rows.moving]), record
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How much along `axis` is final: chunks of the source, elements, and samples."""
+
+    axis: int
+    chunk: int
+    position: int
+    sample: int
+
+    def limit(self, axes: tuple[int, ...], level: int | None = None) -> int:
+        """Return how many entries along `axis` stay: of sums over `axes`, or of statistics of a level."""
+        if self.axis not in axes:
+            return self.position
+        if level is None:
+            return self.sample
+        limit = self.chunk
+        for _ in range(level):
+            limit //= 8
+        return limit
+
+
+def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
+    """Return how many rows of stored objects lie entirely within the first `length` elements."""
+    held = array.objects.axes[axis]
+    if isinstance(held, Regular):
+        return min(length // held.chunk, held.count)
+    return int(np.searchsorted(held, length, side="right")) - 1
+
+
+def standing_of(array: ZarrArray, axis: int, length: int, stride: int, *, sampled: bool) -> Standing:
+    """Return what stays of sums over the first `length` elements; `sampled` if there are sums along the axis."""
+    held, grid = array.objects.axes[axis], array.grid.axes[axis]
+    whole = whole_objects(array, axis, length)
+    position = whole * held.chunk if isinstance(held, Regular) else int(held[whole])
+    position = min(position, length)
+    chunk = position // grid.chunk if isinstance(grid, Regular) else int(np.searchsorted(grid, position))
+    samples = chunk // stride if sampled else 0
+    chunk = samples * stride if sampled else chunk
+    start = chunk * grid.chunk if isinstance(grid, Regular) else int(grid[chunk])
+    return Standing(axis, chunk, start, samples)

@@ -7,6 +7,7 @@ each name in a group and in the groups around it, so everywhere else dimensions 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -15,8 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArraySpec", "Axes", "Layout", "Level", "Sums", "own_dims", "raw_dims"]
+from cfagg.accumulation.growing import CHECKS, ROWS, STAMPS, room
+from cfagg.accumulation.options import Settings
+from cfagg.accumulation.source import Meaning
+from cfagg.conventions.accumulation import write_array
+from cfagg.conventions.accumulation_model import sample_positions
+from cfagg.formats.zarr import ZarrArray
+from cfagg.kernels.statistics import FAN_OUT
+from cfagg.model import Regular
 
+__all__ = ["ArraySpec", "Axes", "Layout", "Level", "Sums", "build_layout", "own_dims", "raw_dims"]
 
 Axes = tuple[int, ...]
 
@@ -178,3 +187,209 @@ class Layout:
             attributes = {"_ARRAY_DIMENSIONS": list(dims)}
             found.append(ArraySpec(f"{name}{self.suffix}", role, dims, shape, shape, kind, attributes))
         return replace(self, outliers=tuple(found))
+
+
+#: Elements of 8 bytes in a chunk of sums: a map over time then lies in one chunk, and 1 MiB decodes in about 1 ms.
+_CHUNK = 1 << 17
+
+#: Elements of a chunk that several samples may share: the cost of smaller chunks does not depend on their size.
+_SMALL = 1 << 13
+
+#: Elements that are summed at a time over all samples of a combination, which bounds the memory of the second phase.
+_COLUMN = 1 << 20
+
+
+def build_layout(
+    array: ZarrArray,
+    meaning: Meaning,
+    settings: Settings,
+    weight_axes: Axes | None,
+    previous: Mapping[str, Axes] | None = None,
+    related: int = 0,
+    suffix: str = "",
+    grows: int | None = None,
+) -> Layout:
+    """Return the arrays that an accumulation of `array` holds, which grows along an axis if one is given."""
+    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix, grows)
+    combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
+    sums = tuple(maker.sums(axes) for axes in combinations)
+    every = tuple(range(array.ndim))
+    levels = list(maker.levels(every, ("min", "max", "std"))) if settings.statistics else []
+    wanted = tuple(n for n in settings.statistics if n != "chunks")
+    for axes in combinations:
+        if wanted and axes != every:
+            levels += maker.levels(axes, wanted)
+    weights = None
+    if weight_axes is not None:
+        shape = tuple(array.shape[a] for a in weight_axes)
+        weights = maker.plain("weights", "weights", [array.dims[a] for a in weight_axes], shape, np.float64)
+    rows = array.objects.size + related
+    stamps = maker.table("chunk_stamps", "stamps and checksums of stored chunks", (rows, 5), np.int64, STAMPS)
+    boundaries = {
+        a: maker.plain(f"boundary_{_word(array.dims[a])}", "sample positions", None, maker.samples[a].shape, np.int64)
+        for a in sorted({a for c in combinations for a in c})
+        if a != grows
+    }
+    made = Layout(
+        sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride,
+        suffix=suffix, grows=grows,
+    )  # fmt: skip
+    # With room for one chunk of each of the two arrays of outliers, which are known only after the pass over the data.
+    number = 2 + sum(math.prod(spec.grid) for spec in made.chunked(counts=True))
+    about = "checksums of the chunks of these arrays"
+    return replace(made, checksums=maker.table("checksums", about, (number,), np.uint32, CHECKS))
+
+
+class _Maker:
+    """Names the arrays of one group, and chooses their shapes and chunks."""
+
+    def __init__(
+        self,
+        array: ZarrArray,
+        meaning: Meaning,
+        settings: Settings,
+        weighted: bool,
+        previous: Mapping[str, Axes],
+        suffix: str,
+        grows: int | None,
+    ) -> None:
+        self.array, self.settings, self.weighted, self.previous = array, settings, weighted, previous
+        self.suffix, self.grows, self.values = suffix, grows, meaning.dtype
+        self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
+        self.taken: set[str] = set()
+        self.chunks = array.grid.matrix_shape
+        self.samples = tuple(
+            sample_positions(axis, n, s)
+            for axis, n, s in zip(array.grid.axes, array.shape, settings.stride, strict=True)
+        )
+
+    def sums(self, axes: Axes) -> Sums[ArraySpec]:
+        """Return the arrays of one combination."""
+        label, along = self._label(axes), " and ".join(self.array.dims[a] for a in axes)
+        counts, reals = np.dtype("i8"), np.dtype("f8")
+        named = {"data": (f"acc_{label}", f"{'weighted ' if self.weighted else ''}sums along {along}", self.total)}
+        if self.weighted:
+            named["weights"] = (f"acc_wt_{label}", f"weights along {along}", reals)
+        named["counts"] = (f"cnt_{label}" if self.weighted else f"acc_wt_{label}", f"counts along {along}", counts)
+        arrays, low = {}, {}
+        for quantity, (name, role, dtype) in named.items():
+            if self.settings.sums == "double-double" and quantity != "counts":
+                low[quantity] = self._sum(f"{name}_low", f"low part of {name}", axes, reals)
+            arrays[quantity] = self._sum(name, role, axes, dtype)
+        return Sums(axes, arrays, low)
+
+    def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[Level[ArraySpec]]:
+        """Yield the levels of one combination, from the chunk grid up to one cell."""
+        label, level = self._label(axes), 0
+        kinds: dict[str, np.dtype[Any]] = {"count": np.dtype("i8")}
+        kinds |= {k: self.values for k in ("min", "max") if k in wanted}
+        if "std" in wanted:
+            kinds |= {"sum": self.total, "m2": np.dtype("f8")}
+            if self.weighted:
+                kinds["weights"] = np.dtype("f8")
+        while True:
+            shape = tuple(self._cells(a, level) if a in axes else n for a, n in enumerate(self.array.shape))
+            if level and 0 in (shape[a] for a in axes):
+                return  # no cell is whole yet
+            suffix = f"_level{level}" if level else ""
+            arrays = {}
+            for kind, dtype in kinds.items():
+                stem = "w" if kind == "weights" else kind
+                role = f"{kind} per {'chunk' if not level else f'{FAN_OUT**level} chunks'}"
+                name = self._name(f"{stem}_{label}{suffix}")
+                dims = own_dims(self.array.dims, axes, f"chunks{suffix}")
+                attributes = {"_ARRAY_DIMENSIONS": list(dims)}
+                arrays[kind] = ArraySpec(name, role, dims, shape, self._chunks(name, shape, axes), dtype, attributes)
+            yield Level(axes, level, arrays)
+            if max(shape[a] for a in axes) <= 1:
+                return
+            level += 1
+
+    def _cells(self, axis: int, level: int) -> int:
+        """Return how many cells a level has along an axis; along one that grows, only whole cells, which are final."""
+        size: int = FAN_OUT**level
+        return self.chunks[axis] // size if axis == self.grows else -(-self.chunks[axis] // size)
+
+    def table(self, name: str, role: str, shape: Axes, dtype: Any, width: int) -> ArraySpec:
+        """Return a table; in a group that grows one to which rows are appended, with room for as many as it has."""
+        if self.grows is None:
+            return self.plain(name, role, None, shape, dtype)
+        return replace(self.plain(name, role, None, (room(shape[0]), width), np.int64), chunks=(ROWS, width))
+
+    def plain(self, name: str, role: str, dims: Sequence[str] | None, shape: Axes, dtype: Any) -> ArraySpec:
+        """Return an array that is not a grid of sums."""
+        name = self._name(name)
+        names = tuple(dims) if dims is not None else tuple(f"{name}_{i}" for i in range(len(shape)))
+        chunks = [1] * len(shape)
+        _fill(chunks, shape, range(len(shape)), _CHUNK)
+        attributes = {"_ARRAY_DIMENSIONS": list(names)}
+        return ArraySpec(name, role, names, shape, tuple(chunks), np.dtype(dtype), attributes)
+
+    def _sum(self, name: str, role: str, axes: Axes, dtype: np.dtype[Any]) -> ArraySpec:
+        shape = tuple(len(self.samples[a]) if a in axes else n for a, n in enumerate(self.array.shape))
+        dims, stride = self.array.dims, self.settings.stride
+        attributes = write_array(dims, {dims[a]: stride[a] for a in axes})
+        name = self._name(name)
+        named = own_dims(dims, axes, "accumulated")
+        return ArraySpec(name, role, named, shape, self._chunks(name, shape, axes), dtype, attributes)
+
+    def _chunks(self, name: str, shape: Axes, axes: Axes) -> Axes:
+        """Return the chunks of an array with samples along `axes` and full resolution along the others."""
+        if self.grows is not None:
+            return self._chunks_of_slabs(shape, axes, self.grows)
+        counts = sorted(self.chunks[a] for a in axes)
+        # All samples but those of one axis are in memory together.
+        left = max(1, min(_CHUNK, _COLUMN // max(1, math.prod(counts[1:]))))
+        chunks = [1] * len(shape)
+        for a in reversed(range(len(shape))):
+            if a not in axes:
+                chunks[a] = _run(shape[a], left, self.array.grid.axes[a])
+                left = max(1, left // chunks[a])
+        _fill(chunks, shape, axes, (_SMALL if len(axes) == 1 else _CHUNK) // math.prod(chunks))
+        old = self.previous.get(name)
+        if old is not None and len(old) == len(chunks) and all(4 * o >= c for o, c in zip(old, chunks, strict=True)):
+            return old
+        return tuple(chunks)
+
+    def _chunks_of_slabs(self, shape: Axes, axes: Axes, grows: int) -> Axes:
+        """Return the chunks of an array that grows: small ones, because the last ones are written again."""
+        left, chunks = _CHUNK, [1] * len(shape)
+        others = [a for a in reversed(range(len(shape))) if a != grows]
+        for a in sorted(others, key=lambda a: a in axes):
+            chunks[a] = max(1, min(shape[a], left)) if a in axes else _run(shape[a], left, self.array.grid.axes[a])
+            left = max(1, left // chunks[a])
+        chunks[grows] = max(1, _SMALL // math.prod(chunks))
+        return tuple(chunks)
+
+    def _label(self, axes: Axes) -> str:
+        return "_".join(_word(self.array.dims[a]) for a in axes)
+
+    def _name(self, name: str) -> str:
+        """Return a name that no other array of the group has; dimensions "a_b", "c" and "a", "b_c" share theirs."""
+        unique, n = f"{name}{self.suffix}", 2
+        while unique in self.taken:
+            unique, n = f"{name}.{n}{self.suffix}", n + 1
+        self.taken.add(unique)
+        return unique
+
+
+def _fill(chunks: list[int], shape: Axes, axes: Sequence[int], most: int) -> None:
+    """Extend a chunk along some axes, the last first, up to the shape of the array and to `most` cells."""
+    left = max(1, most)
+    for a in reversed(axes):
+        chunks[a] = max(1, min(shape[a], left))
+        left = max(1, left // chunks[a])
+
+
+def _word(name: str) -> str:
+    """Return the name of a dimension in a form that names of Zarr nodes may contain."""
+    return re.sub(r"[^\w.\-]", "_", name) or "_"
+
+
+def _run(length: int, most: int, axis: Any) -> int:
+    """Return the length of a chunk along a dimension at full resolution: whole source chunks where they are equal."""
+    if length <= most:
+        return max(1, length)
+    if isinstance(axis, Regular) and axis.chunk <= most:
+        return most // axis.chunk * axis.chunk
+    return most

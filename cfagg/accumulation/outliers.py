@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.chunk_blocks import read_block
 from cfagg.accumulation.partials import parts_of, reduce_blocks
-from cfagg.accumulation.recipe import Field, Recipe
+from cfagg.accumulation.recipe import Field, Recipe, read_block
 from cfagg.accumulation.source import mask_of, within_limit
 from cfagg.accumulation.writing import Basis
 from cfagg.conventions.accumulation_record import MagnitudesRecord

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.chunk_blocks import Room, batches_of, new_room, read_blocks
-from cfagg.accumulation.recipe import Field, Recipe
+from cfagg.accumulation.recipe import Field, Recipe, Room, batches_of, new_room, read_blocks
 from cfagg.accumulation.scratch import Journal, PassingJournal, Scratch
 from cfagg.accumulation.source import mask_of
 from cfagg.errors import LimitError, TargetError

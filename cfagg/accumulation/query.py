@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.grouping import Grouping
-from cfagg.accumulation.labels import Dims, Labels, Positions, compose
+from cfagg.accumulation.labels import Dims, Grouping, Labels, Positions, compose
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import evaluate
 from cfagg.cf.packing import STORAGE_ATTRIBUTES

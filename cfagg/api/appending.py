@@ -126,7 +126,7 @@ def _run(each: Callable[[Any, Any], Any], place: Place, report: Appended) -> Non
 
 def _extend(place: Place, report: Appended, workers: int | None) -> None:
     """Extend the accumulations beside the arrays that grew; one that cannot be extended is marked as stale."""
-    from cfagg.accumulation.updating import accumulated_arrays, update
+    from cfagg.accumulation.accumulating import accumulated_arrays, update
 
     store = place.store
     options = store.options.given if isinstance(store, Url) else None

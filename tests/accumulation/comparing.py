@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import adding, chunk_blocks
+from cfagg.accumulation import adding, recipe
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.formats.zarr.batches import ODD
 from tests.accumulation import reference
@@ -107,7 +107,7 @@ def chunks_read(monkeypatch, path: str = "tas") -> list[tuple[int, ...]]:
             seen.append(tuple(index))
         return real(reader, index, *args, **options)
 
-    together = chunk_blocks._read_files
+    together = recipe._read_files
 
     def read_files(recipe, numbers, *args):
         done = together(recipe, numbers, *args)
@@ -116,5 +116,5 @@ def chunks_read(monkeypatch, path: str = "tas") -> list[tuple[int, ...]]:
         return done
 
     monkeypatch.setattr(ZarrReader, "chunk", chunk)
-    monkeypatch.setattr(chunk_blocks, "_read_files", read_files)
+    monkeypatch.setattr(recipe, "_read_files", read_files)
     return seen

@@ -279,14 +279,14 @@ def test_small_blocks_of_sums_add_up_to_the_same(store, tmp_path, monkeypatch):
 
 
 def test_small_chunks_of_sums_hold_the_same(store, tmp_path, monkeypatch):
-    from cfagg.accumulation import laying_out
+    from cfagg.accumulation import layout
 
     combinations = [("time", "lon"), DIMS]
     expected = comparing.expect(
         tmp_path / "e.zarr", field(), DIMS, CHUNKS, combinations, statistics=combinations, stride={"time": 2}
     )
     for name, size in (("_CHUNK", 12), ("_SMALL", 6), ("_COLUMN", 24)):
-        monkeypatch.setattr(laying_out, name, size)
+        monkeypatch.setattr(layout, name, size)
     accumulate(store, "tas", combinations, statistics=("min", "max", "std"), stride={"time": 2})
     comparing.assert_same(store, expected, "tas", scale=300 * field().size)
     raw = np.concatenate([field(), field(seed=1)])

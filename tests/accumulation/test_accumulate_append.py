@@ -12,7 +12,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation import freshness, laying_out
+from cfagg.accumulation import freshness, layout
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
@@ -119,7 +119,7 @@ def test_appending_takes_over_chunks_that_stay(store):
 
 
 def test_chunks_that_stay_are_links_and_chunks_that_change_are_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(laying_out, "_SMALL", 1)
+    monkeypatch.setattr(layout, "_SMALL", 1)
     store = tmp_path / "a.zarr"
     reference.write_source(store, "tas", values()[:17], DIMS, (4, 3, 5))
     accumulate(store, "tas", ["time"])

@@ -8,8 +8,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_coordinate
-from cfagg.accumulation.labels import Labels
+from cfagg.accumulation.labels import Grouping, Labels, grouping_of, periods, steps, time_coordinate
 from cfagg.errors import SelectionError
 from tests.strategies import slices
 

@@ -12,7 +12,7 @@ import pytest
 import zarr
 from distributed import Client, LocalCluster
 
-from cfagg.accumulation import laying_out, outliers
+from cfagg.accumulation import layout, outliers
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
@@ -182,7 +182,7 @@ def test_ordinary_data_have_no_list(tmp_path: Path) -> None:
 def test_sums_are_put_right_in_chunks_of_sums_that_hold_parts_of_those_of_the_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(laying_out, "_CHUNK", 6)
+    monkeypatch.setattr(layout, "_CHUNK", 6)
     raw = field(14)
     raw[10, 5, 7] = FILL
     store = written(tmp_path / "a.zarr", raw)

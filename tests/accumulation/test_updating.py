@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 import cfagg
 from cfagg.accumulation import extending, freshness
 from cfagg.accumulation.accumulated import open_accumulated
-from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.increments import Increment, place_of_array
+from cfagg.accumulation.accumulating import accumulate, accumulated_arrays, update
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.updating import accumulated_arrays, update
+from cfagg.accumulation.writing import Increment, place_of_array
 from cfagg.errors import FragmentReadError, StaleAccumulationWarning, StaleError
 from cfagg.formats.zarr import open_array
 from tests.accumulation import comparing, growing, reference

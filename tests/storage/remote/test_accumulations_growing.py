@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.accumulation.updating import accumulated_arrays, update
+from cfagg.accumulation.accumulating import accumulated_arrays, update
 from cfagg.errors import StaleError
 from cfagg.storage.objects import ObjectStore
 from cfagg.writing.zarr.object_place import ObjectPlace

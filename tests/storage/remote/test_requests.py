@@ -17,7 +17,7 @@ import zarr
 from zarr.core.buffer import default_buffer_prototype
 
 import cfagg
-from cfagg.accumulation import extending, source, updating
+from cfagg.accumulation import accumulating, extending, source
 from cfagg.demo import sample
 from cfagg.errors import StaleAccumulationWarning, StaleError, UnsupportedError
 from cfagg.storage import recent
@@ -218,7 +218,7 @@ def test_what_others_write_meanwhile_is_never_taken_for_what_the_call_wrote(
         keyed.client.put_object(Bucket=keyed.name, Key=f"{prefix}/tas/c/1/3", Body=data)
 
     overtaken(
-        monkeypatch, *((updating, "open_group") if when == "before" else (extending.Extension, "unchanged")), write
+        monkeypatch, *((accumulating, "open_group") if when == "before" else (extending.Extension, "unchanged")), write
     )
     if when == "after" and not kept:
         with pytest.warns(StaleAccumulationWarning, match="chunks were written while it was accumulated"):
