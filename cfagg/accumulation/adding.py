@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, index_of
+from cfagg.accumulation.contract import Local, contract_pair, contract_raw, contract_stored, index_of, locate
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region, read_stored
-from cfagg.accumulation.parts import Local, Part, locate
 from cfagg.accumulation.query_plan import Plan, Reading
+from cfagg.accumulation.ranges import Part
 from cfagg.accumulation.source import mask_of
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly

@@ -1,23 +1,31 @@
-"""Applying a term of a query to one chunk: kept positions are taken, segments are summed and added to their groups."""
+"""Applying a term of a query to one chunk: kept positions are taken, segments are summed and added to their groups.
+
+`locate` says which positions of each chunk a term takes along an axis.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.parts import Local
+from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, edge_of, spans_of
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
 
-__all__ = ["contract_pair", "contract_raw", "contract_stored", "folds_of", "index_of", "place_of", "taken"]
+__all__ = [
+    "Local", "contract_pair", "contract_raw", "contract_stored", "folds_of", "index_of", "locate", "place_of", "taken",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
+Place = slice | Int64
 #: From a box and the axes to sum, to arrays with these axes of length 1.
 Reduce = Callable[[tuple[slice, ...], Axes], tuple[Array, ...]]
 
@@ -26,6 +34,87 @@ _FEW = 64
 
 #: Segments of at least this length are summed by one call each, shorter ones all in one call.
 _LONG = 2048
+
+
+_WHOLE = slice(None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """What a part takes of one chunk along one axis: the range ``low..high`` of it."""
+
+    chunk: int
+    low: int
+    high: int
+    #: Positions in the result, whose length of this chunk along the axis is `width`.
+    target: Place
+    width: int
+    #: For a pick: which of ``low..high - 1``, counted from `low`, in the order of `target`.
+    take: Place | None
+    #: For a fold: segments, counted from `low`, and (segment, index into `target`, coefficient) of each entry.
+    starts: Sequence[int] = ()
+    stops: Sequence[int] = ()
+    entries: Sequence[tuple[int, int, int]] = ()
+
+
+def locate(part: Part, edges: Edges, length: int) -> list[Local]:
+    """Return what a part takes of each chunk that it touches, ascending."""
+    start, stop = spans_of(part)
+    if not len(start):
+        return []
+    first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
+    chunks = (
+        np.arange(first[0], last[0] + 1)
+        if len(start) == 1
+        else np.unique(np.concatenate([np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]))
+    )
+    begin, end = edge_of(edges, chunks, length).tolist(), edge_of(edges, chunks + 1, length).tolist()
+    each = _pick_locals if isinstance(part, Pick) else _fold_locals
+    return each(part, chunks.tolist(), begin, end)  # type: ignore[arg-type]
+
+
+def _pick_locals(part: Pick, chunks: list[int], begin: list[int], end: list[int]) -> list[Local]:
+    order = None if part.ascending else np.argsort(part.positions, kind="stable")
+    at = part.positions if order is None else part.positions[order]
+    cuts = np.searchsorted(at, begin).tolist(), np.searchsorted(at, end).tolist()
+    out = []
+    for chunk, origin, i, j in zip(chunks, begin, *cuts, strict=True):
+        low, high = int(at[i]), int(at[j - 1]) + 1
+        dense = order is None and high - low == j - i
+        out.append(
+            Local(
+                chunk,
+                low - origin,
+                high - origin,
+                slice(i, j) if order is None else order[i:j],
+                j - i,
+                _WHOLE if dense else at[i:j] - low,
+            )
+        )
+    return out
+
+
+def _fold_locals(part: Fold, chunks: list[int], begin: list[int], end: list[int]) -> list[Local]:
+    firsts = np.searchsorted(part.stop, begin, side="right")
+    lasts = np.searchsorted(part.start, end)
+    entry = np.searchsorted(part.segment, firsts).tolist(), np.searchsorted(part.segment, lasts).tolist()
+    out = []
+    for chunk, a, b, i, j, p, q in zip(chunks, begin, end, firsts.tolist(), lasts.tolist(), *entry, strict=True):
+        low, high = max(int(part.start[i]), a), min(int(part.stop[j - 1]), b)
+        starts = (np.maximum(part.start[i:j], low) - low).tolist()
+        stops = (np.minimum(part.stop[i:j], high) - low).tolist()
+        group = part.group[p:q]
+        if q - p == 1:
+            target: Place = slice(int(group[0]), int(group[0]) + 1)
+            width, local = 1, [0]
+        else:
+            used, inverse = np.unique(group, return_inverse=True)
+            width, local = len(used), inverse.tolist()
+            dense = int(used[-1]) - int(used[0]) + 1 == width
+            target = slice(int(used[0]), int(used[-1]) + 1) if dense else used
+        entries = list(zip((part.segment[p:q] - i).tolist(), local, part.coefficient[p:q].tolist(), strict=True))
+        out.append(Local(chunk, low - a, high - a, target, width, None, starts, stops, entries))
+    return out
 
 
 def contract_raw(

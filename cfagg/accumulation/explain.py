@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.adding import chunks
+from cfagg.accumulation.contract import Local
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.nodes import needs, plan_nodes
-from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.proof import Proof
-from cfagg.accumulation.query_plan import Plan, Quantity, Reading, Role, Term
-from cfagg.accumulation.ranges import Request, fold
+from cfagg.accumulation.query_plan import Plan, Quantity, Reading, Role, Term, extent
+from cfagg.accumulation.ranges import Pick, Request, fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import ZarrArray, chunk_bytes

@@ -18,20 +18,28 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, settings_of
-from cfagg.accumulation.extended import Writes, extended_tables
 from cfagg.accumulation.finish import describe, lowest, merged
 from cfagg.accumulation.group import Group, group_path
 from cfagg.accumulation.growing import NotInPlaceError, standing_of
-from cfagg.accumulation.growth_tables import Related, infinite_before, infinite_standing, next_standing, still
-from cfagg.accumulation.integrity import read_region
-from cfagg.accumulation.layout import ArraySpec, Level
+from cfagg.accumulation.growth_tables import (
+    Related,
+    extended_tables,
+    infinite_before,
+    infinite_standing,
+    next_standing,
+    still,
+)
+from cfagg.accumulation.integrity import numbered, read_region
+from cfagg.accumulation.layout import ArraySpec, Layout, Level
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass, threads_that_fit
 from cfagg.accumulation.scratch import PassingJournal, PassingScratch
 from cfagg.accumulation.source import read_meaning, settled, unchanged, write_back
 from cfagg.accumulation.summing import PartialSums, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
-from cfagg.accumulation.writing import Basis, Increment
+from cfagg.accumulation.writing import Basis, Increment, Target, chunk_key, codec_of
+from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.kernels.statistics import FAN_OUT
 
@@ -61,6 +69,65 @@ class Extension:
         unchanged(self.plan.array, self.seen, self.which)
         for each in self.related:
             each.unchanged(self.plan.array)
+
+
+class Writes(Target):
+    """What is written to an existing group; it is kept in memory until all of it is known."""
+
+    in_place = True
+
+    def __init__(self, group: Group, layout: Layout) -> None:
+        extra = group.extra
+        assert extra is not None  # noqa: S101  (the group grows)
+        codec = codec_of(next(iter(group.sums.values())).data.document)
+        super().__init__(Path(group.folder), codec, group.source.zarr_format, extra.checks.build)
+        self.objects: dict[str, bytes] = {}
+        #: CRC-32C of the chunks that are written, by array and number.
+        self.crcs: dict[str, dict[int, int]] = {}
+        self._before = {name: place[2] for name, place in extra.checks.places.items()}
+        self._before |= {name: own[0] for name, own in extra.checks.own.items()}
+        self._old = {array.name: array for sums in group.sums.values() for array in sums.each()}
+        #: Existing statistics by name: the arrays of their level, and the kind among these.
+        self._statistics = {
+            name: (level.arrays, kind)
+            for record in extra.statistics
+            for level in group.statistics[tuple(d for d in group.dims if d in record.dims)]
+            if level.level == record.level
+            for kind, name in record.arrays.items()
+        }
+        self._grows = {spec.name: layout.grows for spec, _, _ in layout.growing()}
+
+    def keep(self, spec: ArraySpec) -> None:
+        """Leave an array as it is."""
+        if spec.name not in self._before:
+            raise NotInPlaceError("a level of its statistics is missing")
+        self.metadata[spec.name] = self._before[spec.name]
+
+    def _there(self, name: str) -> ZarrArray | None:
+        """Return the existing array of a name, `None` if it is new."""
+        if name in self._statistics:
+            arrays, kind = self._statistics[name]
+            return arrays[kind]
+        return self._old.get(name)
+
+    def create(self, spec: ArraySpec) -> None:
+        """Write the metadata of an array, unless they are unchanged."""
+        documents = self._described(spec)
+        old = self._there(spec.name)
+        if old is not None and not self._same(spec, old):
+            raise NotInPlaceError(f"{spec.name} is stored otherwise")
+        if self._before.get(spec.name) != self.metadata[spec.name]:
+            for name, each in documents.items():
+                self.objects[f"{spec.name}/{name}"] = document_bytes(each)
+
+    def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
+        """Leave a chunk as it is."""
+
+    def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
+        data = bytes(encoded)
+        number = numbered(index, spec.grid, self._grows.get(spec.name))
+        self.crcs.setdefault(spec.name, {})[number] = crc32c(data)
+        self.objects[f"{spec.name}/{chunk_key(index, self.zarr_format)}"] = data
 
 
 def extend(group: Group, threads: int, memory: int) -> Extension:
@@ -113,7 +180,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     checksums = np.zeros(array.objects.size, np.int64)
     checksums[window.objects[window.leading]] = records["checksum"][window.leading]
     infinite = infinite_standing(partial, next_standing(array, plan.layout))
-    writes.known = extended_tables(group, plan, written, writes, stamps, checksums, related, infinite)
+    writes.known = extended_tables(group, plan, written, writes, writes.crcs, stamps, checksums, related, infinite)
     attributes = describe(plan, writes, missing, nonfinite, judgement)
     documents = group_documents(attributes, array.zarr_format)
     name = "zarr.json" if array.zarr_format == 3 else ".zattrs"

@@ -318,9 +318,5 @@ def missing_before(basis: Basis, layout: Layout) -> int:
 
 def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:
     """Do tasks with a few threads."""
-    if workers == 1:
-        for task in tasks:
-            work(task)
-        return
-    for _ in run_threads(work, tasks, workers, "accumulate"):
+    for _ in map(work, tasks) if workers == 1 else run_threads(work, tasks, workers, "accumulate"):
         pass

@@ -26,8 +26,7 @@ from cfagg.accumulation.description import (
     label_of,
 )
 from cfagg.accumulation.group import Group, object_counts, stale
-from cfagg.accumulation.parts import chunk_of
-from cfagg.accumulation.ranges import Request
+from cfagg.accumulation.ranges import Request, chunk_of
 from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import (
     ConventionError,

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import Neighbour, differences_of
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.growing import (
@@ -44,8 +45,8 @@ from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
 from cfagg.formats.zarr.stamps import unsure
 
 __all__ = [
-    "Related", "follows", "infinite_before", "infinite_standing", "next_standing", "own_row_counts", "related_rows",
-    "stamp_rows", "still", "table_spec", "tables_known", "write_tables",
+    "Related", "extended_tables", "follows", "infinite_before", "infinite_standing", "next_standing", "own_row_counts",
+    "related_rows", "stamp_rows", "still", "table_spec", "tables_known", "write_tables",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -255,3 +256,113 @@ def related_rows(related: Related, which: int, known: Int64) -> Rows:
     rows = np.column_stack([keys(which, numbers), related.stamps, np.array(sums, np.int64)])
     stand = max(own_row_counts(array, 0)[0] - int(numbers[0]), 0) if related.longer else 0
     return Rows(rows[:stand], rows[stand:])
+
+
+def extended_tables(
+    group: Group,
+    plan: Plan,
+    written: Mapping[str, int],
+    writes: Target,
+    crcs: Mapping[str, dict[int, int]],
+    seen: Int64,
+    checksums: Int64,
+    related: tuple[Related, ...],
+    infinite: int,
+) -> tuple[Checks, Growth]:
+    """Append to both tables, and return the checks and the growth record of the group; `crcs` are of written chunks."""
+    extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
+    assert extra is not None  # noqa: S101  (the group grows)
+    assert group.table is not None  # noqa: S101
+    assert basis is not None  # noqa: S101
+    assert extra.growth is not None  # noqa: S101
+    axis = basis.axis
+    ids = {name: extra.checks.places[name][0] for name in written if name in extra.checks.places}
+    new = max((place[0] for place in extra.checks.places.values()), default=-1) + 1
+    for name in written:
+        if name not in ids:
+            ids[name], new = new, new + 1
+    metadata = {name: place[2] for name, place in extra.checks.places.items()} | writes.metadata
+    book = getattr(next(iter(group.sums.values())).data, "book", None)
+    assert isinstance(book, GrowingTable)  # noqa: S101  (the group grows)
+    checks = _new_check_rows(layout, basis, plan, ids, crcs, book)
+    stamps = _new_stamp_rows(group.table, extra.source.objects, array, axis, seen, checksums, related)
+    growth = Growth(
+        extra.growth.dim,
+        write_table(writes, layout.stamps, group.table, stamps),
+        write_table(writes, layout.checksums, book, checks),
+        infinite,
+    )
+    metadata |= writes.metadata
+    sized = replace(
+        layout,
+        stamps=table_spec(layout.stamps, growth.stamps[0] + growth.stamps[2]),
+        checksums=table_spec(layout.checksums, growth.checks[0] + growth.checks[2]),
+    )
+    return tables_known(writes, sized, ids, growth, metadata)
+
+
+def _new_check_rows(
+    layout: Layout,
+    basis: Basis,
+    plan: Plan,
+    ids: Mapping[str, int],
+    crcs: Mapping[str, dict[int, int]],
+    book: GrowingTable,
+) -> Rows:
+    """Return the rows of chunks that have become final, and of those that may still change."""
+    axis, after = basis.axis, next_standing(plan.array, layout)
+    stand, move = [], []
+    for spec, axes, level in layout.growing():
+        if spec.name not in ids:
+            continue
+        slab = math.prod(moved(spec.grid, axis)[1:])
+        first = basis.limit(axes, level) // spec.chunks[axis] * slab
+        fixed = after.limit(axes, level) // spec.chunks[axis] * slab
+        total = math.prod(spec.grid)
+        known, which = crcs.get(spec.name, {}), ids[spec.name]
+        rows = []
+        for number in range(first, total):
+            crc = known.get(number)
+            crc = book.crc(which, number) if crc is None else crc
+            if crc is None:
+                raise NotInPlaceError(f"chunk {number} of {spec.name} has no checksum")
+            rows.append((number, crc))
+        made = np.array(rows, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(which, made[:, 0])
+        stand.append(made[: max(fixed - first, 0)])
+        move.append(made[max(fixed - first, 0) :])
+    for spec in layout.outliers:
+        found = sorted(crcs[spec.name].items())
+        made = np.array(found, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(ids[spec.name], made[:, 0])
+        move.append(made)
+    return Rows(np.concatenate(stand), np.concatenate(move))
+
+
+def _new_stamp_rows(
+    table: GrowingTable,
+    count: int,
+    array: ZarrArray,
+    axis: int,
+    seen: Int64,
+    checksums: Int64,
+    related: tuple[Related, ...],
+) -> Rows:
+    """Return the rows of objects that have become final, and of those that may change; `count` were there before."""
+    which, numbers = split(table.moving[:, 0])
+    own = numbers[which == 0]
+    stand, _ = own_row_counts(array, axis)
+    total = array.objects.size
+    first = int(own.min()) if len(own) else count
+    at = np.arange(first, total)
+    shape = array.objects.matrix_shape
+    order = np.unravel_index(at, moved(shape, axis))
+    back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
+    # Of the stamps and checksums of all objects only these are touched: the others may be many.
+    rows = np.column_stack([keys(0, at), seen[back], checksums[back]])
+    standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
+    for number, each in enumerate(related, 1):
+        one = related_rows(each, number, table.moving[which == number])
+        standing.append(one.standing)
+        moving.append(one.moving)
+    return Rows(np.concatenate(standing), np.concatenate(moving))

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import chunks, cut, hull
+from cfagg.accumulation.contract import Local
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.layout import Level
-from cfagg.accumulation.parts import Local, Pick
 from cfagg.accumulation.query_plan import Choice, Reading, Role, Search, State, Term, core_of, whole_options
-from cfagg.accumulation.ranges import Request, Runs, fold
+from cfagg.accumulation.ranges import Pick, Request, Runs, fold
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 

@@ -30,9 +30,8 @@ from cfagg.accumulation.adding import Sum, add_up
 from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_stored
-from cfagg.accumulation.parts import chunk_of
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
-from cfagg.accumulation.ranges import Fold, Request, Runs
+from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of
 from cfagg.model import Regular
 
 __all__ = ["TOLERANCE", "Proof", "add_outliers", "read_instead"]

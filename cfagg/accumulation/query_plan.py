@@ -4,7 +4,8 @@ Along each reduced axis the wanted ranges are either taken cell by cell (whole),
 signed cells at the ends (core and edge).  The product over the axes gives terms; one whose core axes are T is read from
 the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in every
 term, so that plans can do without sums that are not stored, and avoid expensive ones.  `Search` finds the cheapest
-terms, also for statistics of chunks (`cfagg.accumulation.nodes`).
+terms, also for statistics of chunks (`cfagg.accumulation.nodes`); what they cost follows from the chunks that they
+touch along each axis.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.group import Group, SumArrays, missing_weights
-from cfagg.accumulation.parts import Extent, Part, Pick, extent, reading_cost
-from cfagg.accumulation.ranges import Request, fold, split
+from cfagg.accumulation.integrity import takes_parts
+from cfagg.accumulation.ranges import Edges, Part, Pick, Request, chunk_of, edge_of, fold, spans_of, split
+from cfagg.formats.codecs import unblosc
 from cfagg.formats.zarr import ZarrArray
+from cfagg.model import Regular
 
 __all__ = [
-    "Choice", "Plan", "Quantity", "Reading", "Role", "Search", "State", "Term", "core_of", "make_plan", "whole_options",
+    "Choice", "Plan", "Quantity", "Reading", "Role", "Search", "State", "Term", "core_of", "extent", "make_plan",
+    "reading_cost", "whole_options",
 ]  # fmt: skip
 
 Quantity = Literal["data", "weights", "counts"]
@@ -38,6 +42,13 @@ _NAMED = 12
 
 #: With more reduced axes than this, axes are split in order, since there are too many orders.
 _ANY_ORDER = 4
+
+
+#: Nanoseconds of a chunk beyond its bytes, and of a read beyond its bytes.
+_CHUNK, _READ = 60_000.0, 2_000.0
+
+#: Nanoseconds for a byte that is stored uncompressed, by Blosc, and by other compression.
+_PLAIN, _BLOSC, _DECODED = 0.15, 0.35, 1.5
 
 
 class Role(Enum):
@@ -293,3 +304,71 @@ def _all_stored(arrays: SumArrays, wanted: Sequence[Quantity]) -> tuple[ZarrArra
     """Return the sums of quantities, each followed by its low parts if it has any."""
     pairs = ((arrays.of(q), arrays.low.get(q)) for q in wanted)
     return tuple(a for pair in pairs for a in pair if a is not None)
+
+
+def reading_cost(array: ZarrArray, extents: Sequence[Extent]) -> float:
+    """Return the estimated nanoseconds of reading what is needed along each axis of an array."""
+    chunks, size = math.prod(e.chunks for e in extents), float(array.dtype.itemsize)
+    if not takes_parts(array):
+        return chunks * _CHUNK + size * math.prod(e.decoded for e in extents) * _rate(array)
+    # A read runs along one dimension: those before it are looped over, those after it are read whole, as in `read_box`.
+    best, looped = math.inf, 1.0
+    for d, e in enumerate(extents):
+        reads = looped * math.prod(later.chunks for later in extents[d:])
+        looped *= e.boxed
+        read = size * looped * math.prod(later.decoded for later in extents[d + 1 :])
+        best = min(best, reads * _READ + read * _PLAIN)
+    return chunks * _CHUNK + (best if extents else size * _PLAIN)
+
+
+def _rate(array: ZarrArray) -> float:
+    """Return the nanoseconds of a byte of a decoded chunk."""
+    steps = None if array.decoder is None else array.decoder.steps
+    if steps is None:
+        return _DECODED
+    return _PLAIN + sum(_BLOSC if step.undo is unblosc else _DECODED for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of one axis of a stored array a part touches."""
+
+    chunks: int
+    #: Total length of these chunks.
+    decoded: int
+    #: Total length of the shortest ranges within these chunks that hold what is taken.
+    boxed: int
+    cells: int
+
+
+def extent(part: Part, edges: Edges, length: int) -> Extent:
+    """Return how much of an axis with these chunks and this length a part touches."""
+    start, stop = spans_of(part)
+    if not len(start):
+        return Extent(0, 0, 0, 0)
+    if len(start) == 1:
+        return _extent_of_range(int(start[0]), int(stop[0]), edges, length)
+    first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
+    same = first[1:] == last[:-1]  # in one chunk with the range before
+    shared = first[1:][same]
+    decoded = (edge_of(edges, last + 1, length) - edge_of(edges, first, length)).sum() - (
+        edge_of(edges, shared + 1, length) - edge_of(edges, shared, length)
+    ).sum()
+    cells = int((stop - start).sum())
+    return Extent(
+        int((last - first + 1).sum()) - int(same.sum()),
+        int(decoded),
+        cells + int((start[1:] - stop[:-1])[same].sum()),
+        cells,
+    )
+
+
+def _extent_of_range(start: int, stop: int, edges: Edges, length: int) -> Extent:
+    """Return `extent` of a single range."""
+    if isinstance(edges, Regular):
+        first, last = start // edges.chunk, (stop - 1) // edges.chunk
+        low, high = first * edges.chunk, (last + 1) * edges.chunk
+    else:
+        first, last = (int(k) - 1 for k in np.searchsorted(edges, [start, stop - 1], side="right"))
+        low, high = int(edges[first]), int(edges[last + 1])
+    return Extent(last - first + 1, min(high, length) - low, stop - start, stop - start)

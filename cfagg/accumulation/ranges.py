@@ -5,6 +5,8 @@ one choice of groups is taken for the whole interval from the sums (the core), a
 corrected one by one (the edge).  The choice of most cells needs the fewest corrections; for a single range this means
 snapping each end to the nearest sample.
 
+What a term of a query takes of an axis is such folded ranges, or the positions that the result keeps (`Pick`).
+
 Source: ZEP 5, "Detailed description" (the one-dimensional example), extended to any ranges and groups.
 """
 
@@ -19,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import SelectionError
+from cfagg.model import Regular
 
-__all__ = ["Fold", "Request", "Runs", "fold", "split"]
+__all__ = ["Edges", "Fold", "Part", "Pick", "Request", "Runs", "chunk_of", "edge_of", "fold", "spans_of", "split"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -328,3 +331,49 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
     if at.size and not -length <= at.min() <= at.max() < length:
         raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} are outside")
     return np.where(at < 0, at + length, at)
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """Non-negative positions along an axis that the result keeps, in any order and with repeats."""
+
+    positions: Int64
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether the positions increase strictly."""
+        return bool((self.positions[1:] > self.positions[:-1]).all())
+
+    @cached_property
+    def spans(self) -> tuple[Int64, Int64]:
+        """The positions as ascending, disjoint ranges."""
+        at = self.positions if self.ascending else np.unique(self.positions)
+        breaks = np.flatnonzero(at[1:] != at[:-1] + 1)
+        first = np.concatenate([at[:1], at[breaks + 1]])
+        last = np.concatenate([at[breaks], at[-1:]])
+        return first, last + 1
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+Part = Pick | Fold
+Edges = Regular | Int64
+
+
+def spans_of(part: Part) -> tuple[Int64, Int64]:
+    """Return what a part takes of an axis as ascending ranges."""
+    return part.spans if isinstance(part, Pick) else (part.start, part.stop)
+
+
+def chunk_of(edges: Edges, at: Int64) -> Int64:
+    """Return the chunks in which positions along an axis lie."""
+    if isinstance(edges, Regular):
+        return at // edges.chunk
+    return np.searchsorted(edges, at, side="right") - 1
+
+
+def edge_of(edges: Edges, chunk: Int64, length: int) -> Int64:
+    """Return where chunks begin, cut at the array's end."""
+    at = chunk * edges.chunk if isinstance(edges, Regular) else edges[chunk]
+    return np.minimum(at, length)

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, weights_of
-from cfagg.accumulation.contract import by_target, folds_of, place_of, taken
+from cfagg.accumulation.contract import Local, by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import Level
 from cfagg.accumulation.nodes import NodePlan, Nodes, bounds_of, needs, node_blocks, plan_nodes
-from cfagg.accumulation.parts import Local
 from cfagg.accumulation.ranges import Request
 from cfagg.accumulation.source import mask_of
 from cfagg.formats.zarr import ZarrArray

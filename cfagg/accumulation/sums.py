@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
-from cfagg.accumulation.contract import contract_raw
+from cfagg.accumulation.contract import contract_raw, locate
 from cfagg.accumulation.group import Group, command, missing_weights
-from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.proof import Proof, add_outliers, read_instead
 from cfagg.accumulation.query_plan import Plan, Quantity, make_plan
-from cfagg.accumulation.ranges import Request, fold
+from cfagg.accumulation.ranges import Pick, Request, fold
 from cfagg.errors import SelectionError, StaleError
 from cfagg.model import Regular
 

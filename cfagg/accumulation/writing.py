@@ -155,13 +155,17 @@ class Target:
         """Write the metadata of an array."""
         path = self.folder / spec.name
         path.mkdir()
+        self.checksums[spec.name] = np.zeros(math.prod(spec.grid), np.uint32)
+        write_documents(path, self._described(spec))
+
+    def _described(self, spec: ArraySpec) -> dict[str, dict[str, Any]]:
+        """Return the metadata of an array, which are noted."""
         attributes = {**spec.attributes, BUILD: self.build}
         documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
         self.documents[spec.name] = documents
         document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
         self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
-        self.checksums[spec.name] = np.zeros(math.prod(spec.grid), np.uint32)
-        write_documents(path, documents)
+        return documents
 
     def write(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any]) -> None:
         """Write one chunk, padded if the array ends within it."""

@@ -2,8 +2,8 @@
 
 `sums` has the functions to call, `mask` decides which elements count.  Small blocks are summed by NumPy (`plain`),
 large ones by a compiled pass: `layout` finds the fewest axes in which a block can be processed, `tiles` passes over the
-memory once, `compiled` computes all requested sums from those along single axes, `spread` measures departures from
-known means, and `running` carries sums from block to block.
+memory once, `compiled` computes all requested sums from those along single axes, and `axis` measures departures from
+known means and carries sums from block to block.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.kernels.cumulative.axis import spread_axis
 from cfagg.kernels.cumulative.layout import Axes, Prepared, ends
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import Partials, double_product, double_sum, integer_sum
-from cfagg.kernels.cumulative.spread import spread_axis
 from cfagg.kernels.cumulative.tiles import pass_blocks
 from cfagg.kernels.statistics import Statistics, merge
 

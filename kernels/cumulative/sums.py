@@ -240,7 +240,7 @@ def _run_plain(parts: Array, axis: int, carry: Array, carry_low: Array, low: Arr
 
 def _run_compiled(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
     """Compute running sums with the compiled kernels; return whether one wrapped around."""
-    from cfagg.kernels.cumulative.running import run_integers, run_reals
+    from cfagg.kernels.cumulative.axis import run_integers, run_reals
 
     length, inner = parts.shape[axis], math.prod(parts.shape[axis + 1 :])
     given = [a for a in (parts, carry, carry_low, low) if a is not None]

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation import contract
-from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, multiply_exactly
-from cfagg.accumulation.parts import Pick, locate
-from cfagg.accumulation.ranges import Runs, fold, split
+from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, locate, multiply_exactly
+from cfagg.accumulation.ranges import Pick, Runs, fold, split
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model import Regular
 from tests import strategies as s

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.contract import folds_of, place_of, taken
-from cfagg.accumulation.parts import Pick, locate
-from cfagg.accumulation.ranges import fold
+from cfagg.accumulation.contract import folds_of, locate, place_of, taken
+from cfagg.accumulation.ranges import Pick, fold
 from cfagg.accumulation.spread import extremes_of, joined, merged, segments_of
 from cfagg.model import Regular
 from tests import strategies as s

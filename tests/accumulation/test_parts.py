@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.parts import Pick, extent, locate
-from cfagg.accumulation.ranges import fold
+from cfagg.accumulation.contract import locate
+from cfagg.accumulation.query_plan import extent
+from cfagg.accumulation.ranges import Pick, fold
 from cfagg.model import Regular
 from tests import strategies as s
 from tests.oracles import memberships

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import parts as module
+from cfagg.accumulation import query_plan as module
 from cfagg.accumulation.adding import in_order
-from cfagg.accumulation.parts import extent, locate, reading_cost
+from cfagg.accumulation.contract import locate
+from cfagg.accumulation.query_plan import extent, reading_cost
 from cfagg.accumulation.ranges import Runs, fold
 from cfagg.formats.zarr import open_array, read_box
 from tests.accumulation.comparing import threads as with_threads

@@ -1,4 +1,4 @@
-"""Extremes and squared distances from known means along one axis: a second pass."""
+"""Compiled loops along one axis: a second pass for squared distances from known means, and running sums of blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from cfagg.kernels.jit import jit
 
-__all__ = ["spread_axis"]
+__all__ = ["run_integers", "run_reals", "spread_axis"]
 
 
 @jit
@@ -60,3 +60,49 @@ def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, le
                 total += d * d if weights is None else weights[np.uintp(here + j * step)] * d * d
             least[row], most[row] = low, high
             squares[row] += total
+
+
+@jit
+def run_integers(parts, length, inner, carry):
+    """Replace int64 parts by their running sums and the carry by the last; return whether any wrapped around.
+
+    `parts` has ``outer * length * inner`` elements, `carry` ``outer * inner``: the sums before the first part.
+    """
+    wrapped = 0
+    for outer in range(parts.size // (length * inner)):
+        for k in range(length):
+            at, here = (outer * length + k) * inner, outer * inner
+            for j in range(inner):
+                a, x = carry[np.uintp(here + j)], parts[np.uintp(at + j)]
+                s = a + x
+                wrapped |= (a ^ s) & (x ^ s)
+                carry[np.uintp(here + j)] = s
+                parts[np.uintp(at + j)] = s
+    return wrapped < 0
+
+
+@jit
+def run_reals(parts, low, length, inner, carry, carry_low):
+    """Replace float64 parts, and their low parts if there are any, by running sums, and the carry by the last.
+
+    `parts` has ``outer * length * inner`` elements, `carry` and `carry_low` ``outer * inner``: the sums before the
+    first part.
+    """
+    for outer in range(parts.size // (length * inner)):
+        for k in range(length):
+            at, here = (outer * length + k) * inner, outer * inner
+            for j in range(inner):
+                to, place = np.uintp(here + j), np.uintp(at + j)
+                a, x = carry[to], parts[place]
+                s = a + x
+                b = s - a
+                rest = carry_low[to] + ((a - (s - b)) + (x - b))
+                if low is not None:
+                    rest += low[place]
+                high = s + rest
+                rest -= high - s
+                carry[to] = high
+                carry_low[to] = rest
+                parts[place] = high
+                if low is not None:
+                    low[place] = rest
