@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -50,13 +50,8 @@ Box = tuple[tuple[int, int], ...]
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class LevelTask:
-    """One chunk of the statistics of a level, of all kinds."""
-
-    specs: Level[ArraySpec]
-    index: Axes
-    below: Mapping[str, ZarrArray]
+#: One chunk of the statistics of a level, of all kinds: the arrays, its index, and the arrays of the level below.
+LevelTask = tuple[Level[ArraySpec], Axes, Mapping[str, ZarrArray]]
 
 
 def _level_tasks(layout: Layout, level: int, target: Target) -> Iterator[LevelTask]:
@@ -69,14 +64,14 @@ def _level_tasks(layout: Layout, level: int, target: Target) -> Iterator[LevelTa
         folder = target.folder
         below = {kind: open_array(folder.parent, f"{folder.name}/{spec.name}") for kind, spec in arrays.items()}
         for index in np.ndindex(*specs.arrays["count"].grid):
-            yield LevelTask(specs, index, below)
+            yield specs, index, below
 
 
 def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
     """Compute and write one chunk of every statistic of a level."""
-    specs, basis = task.specs, partial.basis
+    (specs, index, below), basis = task, partial.basis
     spec = specs.arrays["count"]
-    box = spec.extent(task.index)
+    box = spec.extent(index)
     old: Mapping[str, ZarrArray] = {}
     axis = stay = 0
     if basis is not None:
@@ -87,17 +82,17 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
         stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
         if old and stay == box[axis][1] - box[axis][0]:
             for kind, each in specs.arrays.items():
-                target.take(each, task.index, old[kind])
+                target.take(each, index, old[kind])
             return
     new = tuple((a + stay, b) if i == axis else (a, b) for i, (a, b) in enumerate(box))
-    found = lowest(specs, new, partial) if not specs.level else _higher(specs, new, task.below, partial)
+    found = lowest(specs, new, partial) if not specs.level else _higher(specs, new, below, partial)
     for kind, each in specs.arrays.items():
         values = found[kind]
         if stay:
             head = list(box)
             head[axis] = (box[axis][0], box[axis][0] + stay)
             values = np.concatenate([read_region(old[kind], tuple(head)), values], axis)
-        target.write(each, task.index, values)
+        target.write(each, index, values)
 
 
 def lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
