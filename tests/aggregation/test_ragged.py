@@ -475,6 +475,20 @@ def test_areas_that_have_outlines_of_each_other_in_another_year_stay_apart(tmp_p
                 assert areas_of(found, name) == areas_of(ds)
 
 
+def test_areas_whose_nodes_have_not_the_dimension_of_each_other_stay_apart(tmp_path: Path) -> None:
+    files = [outlines(tmp_path / f"{n}.nc", {str(n): [[n, n + 1, n + 2]]}, 0) for n in (0, 5)]
+    for path in files:
+        with netCDF4.Dataset(path, "a") as ds:
+            ds.renameVariable("y", "old")
+            ds.createDimension("other", 3)
+            ds.createVariable("y", "f8", ("other",))[:] = 0
+            ds["y"].setncatts(LATITUDE | {"axis": "Y"})
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for path, name in zip(files, ("pr", "pr_1"), strict=True):
+            with xr.open_dataset(path, decode_times=False) as ds:
+                npt.assert_array_equal(found[name], ds["pr"])
+
+
 def test_areas_that_are_in_other_files_too_stay_apart(tmp_path: Path) -> None:
     files = [outlines(tmp_path / f"{k}.nc", a, 0) for k, a in enumerate((AREAS[0], AREAS[1] | {"Ob": [[0, 1, 2]]}))]
     for choice in ("apart", "first"):

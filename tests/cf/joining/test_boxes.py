@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, Points, codes, join, why
+from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, Points, codes, join, why, with_samples
 from cfagg.errors import ModelError, OptionError
 from tests.effort import examples
 
@@ -336,3 +337,34 @@ def test_a_coordinate_with_one_value_twice_is_joined_with_those_behind_it() -> N
     axis = Axis("time", np.array([0, 1]), np.array([0.0, 2.0]), np.array([1.0, 2.0]), points=twice)
     boxes = join(Members({"name": np.zeros(2)}, [axis]))
     assert (boxes.extent.tolist(), boxes.start.tolist(), boxes.count.tolist()) == ([[5]], [[0], [3]], [[3], [2]])
+
+
+@pytest.mark.parametrize(
+    ("features", "apart"),
+    [([[1, 2], [3, 4]], []), ([[1, 2], [4, 3]], [0, 1]), ([[1, 3, 2], [4, 5]], [0, 1])],
+    ids=["in order", "the other way", "mixed"],
+)
+def test_ranges_do_not_follow_features_that_members_have_in_another_order(
+    features: list[list[int]], apart: list[int]
+) -> None:
+    flat, sizes = np.concatenate(features), [len(own) for own in features]
+    points = Points(np.cumsum([0, *sizes]), flat, flat, np.zeros(len(features), bool))
+    ends = np.array([[min(own), max(own)] for own in features])
+    made = Members({}, [Axis("feature", np.arange(len(features)), *ends.T, points=points)])
+    name = "samples within feature"
+    described: Any = [
+        SimpleNamespace(
+            axes={
+                "feature": SimpleNamespace(within="", values=range(n)),
+                name: SimpleNamespace(within="feature", values=range(2 * n)),
+            },
+            parts={f"count of {name}": SimpleNamespace(values=np.full(n, 2))},
+        )
+        for n in sizes
+    ]
+    grown, boxes, found = with_samples(described, made, join(made))
+    assert boxes.box.tolist() == [0, 0]
+    assert found.tolist() == apart
+    if not apart:
+        assert [axis.name for axis in grown.axes] == ["feature", name]
+        assert boxes.start[:, 1].tolist() == [0, 4]

@@ -296,6 +296,19 @@ def test_coordinates_that_span_the_axis_may_differ() -> None:
     assert len(boxes) == 1
 
 
+def test_coordinates_that_span_several_axes_are_compared_place_by_place() -> None:
+    def at(member: int, time: float, height: float) -> Described:
+        others = {
+            "z": (("time", "lat"), np.array([[height]]), {"standard_name": "surface_altitude", "units": "m"}),
+            "member": ((), np.array(member), {"standard_name": "realization", "units": "1"}),
+        }
+        return tas([time], latitude=[10.0], coordinates="z member", others=others)
+
+    first = [at(0, 0, 1.0), at(0, 1, 2.0)]
+    assert joined(*first, at(1, 0, 1.0), at(1, 1, 2.0))[1].box.tolist() == [0, 0, 0, 0]
+    assert joined(*first, at(1, 0, 2.0), at(1, 1, 1.0))[1].box.tolist() == [0, 0, 1, 1]
+
+
 def test_scalar_coordinates_are_axes() -> None:
     def at(height: float) -> Described:
         of = {"standard_name": "height", "units": "m"}
