@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +30,7 @@ _LONGEST = 2**24
 _KEPT, _SHORT = 1 << 10, 1 << 12
 
 
-@dataclass(frozen=True)
-class StoredHeader:
+class StoredHeader(NamedTuple):
     """The metadata shared by variables with the same header, whatever their files, shapes and positions."""
 
     path: str

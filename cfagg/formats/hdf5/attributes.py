@@ -59,7 +59,8 @@ class _Memory:
         """Clear the cache."""
         self.attributes: dict[bytes, _Attribute] = {}
         self.texts: dict[tuple[str, AttributeValue, bool], _Attribute] = {}
-        self.elsewhere: dict[tuple[bytes, bytes], _Attribute] = {}
+        #: By the bytes before the address of a text, and by the text.
+        self.elsewhere: dict[bytes, dict[bytes, _Attribute]] = {}
         self.sets: dict[tuple[_Attribute, ...], _Set] = {}
         self.stored: dict[tuple[bytes, ...], _Set] = {}
         self.shown: dict[tuple[_Attribute, ...], SharedAttributes] = {}
@@ -156,6 +157,11 @@ class Attributes:
 
     def _attribute(self, data: bytes) -> _Attribute:
         """Return an attribute that is not cached by its bytes."""
+        # One text that is stored elsewhere, as by h5py: together with these bytes it is complete.
+        texts = _memory.elsewhere.get(data[:-16])
+        text = None if texts is None else self.objects.space.long_value(*struct.unpack("<IQI", data[-16:]))
+        if texts and text in texts:
+            return texts[text]
         raw, flags, kind, space, end = attribute_of(data)
         if flags & 2:
             raise UnusualError
@@ -169,14 +175,12 @@ class Attributes:
         if name == "DIMENSION_LIST":
             _memory.spend(len(data))
             return _memory.attributes.setdefault(data, _scales)
-        alone = None
-        if type_[0] == "text" and not (shape or empty or flags) and len(data) == end + 16:
-            # One text that is stored elsewhere, as by h5py: together with these bytes it is complete.
-            alone = data[:end], self.objects.space.long_value(*struct.unpack_from("<IQI", data, end))
-            before = _memory.elsewhere.get(alone)
-            if before is not None:
-                return before
-        value = self._value(name, type_, shape, empty, data, end)
+        if text is None and type_[0] == "text" and not (shape or empty or flags) and len(data) == end + 16:
+            text = self.objects.space.long_value(*struct.unpack_from("<IQI", data, end))
+        if text is None:
+            value = self._value(name, type_, shape, empty, data, end)
+        else:
+            value = texts_of(name, [text], scalar=True)
         common = not flags and not empty and len(shape) < 2 and _is_common(name, kind, value, data[end:])
         made = _Attribute(name, value, common=common)
         size = len(data)
@@ -186,8 +190,8 @@ class Attributes:
             elif isinstance(made.value, str | bytes):
                 size += len(made.value)
                 made = _memory.texts.setdefault((name, made.value, common), made)
-                if alone is not None and size <= _SHORT:
-                    _memory.elsewhere[alone] = made
+                if text is not None and size <= _SHORT:
+                    _memory.elsewhere.setdefault(data[:end], {})[text] = made
                     size += size
         elif type_[0] != "other" and not flags & 1 and size <= _SHORT:
             made = _memory.attributes.setdefault(data, made)

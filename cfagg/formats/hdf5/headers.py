@@ -6,6 +6,7 @@ values. All other bytes of a header are compared with those of the earlier one; 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -23,6 +24,7 @@ from cfagg.formats.hdf5.objects import (
     LINK,
     LINKS,
     SPACE,
+    TIME,
     Object,
     Objects,
 )
@@ -33,6 +35,9 @@ __all__ = ["Alike", "Header", "Headers", "fixed_messages", "forget"]
 
 #: Limits of the cache: headers, headers of one file, bytes of all and of each, and structures of one length.
 _MOST, _OF_FILE, _BYTES, _LONGEST, _STRUCTURES = 1 << 13, 1 << 10, 1 << 24, 1 << 16, 8
+
+#: How a header of version 1 begins.
+_OLD = b"\1"
 
 #: Attributes that refer to other objects, of which only the values differ between files.
 _REFERRING = (b"DIMENSION_LIST", b"REFERENCE_LIST")
@@ -196,13 +201,15 @@ class Headers:
         space = self.space
         before = space.state()
         prefix = space.begin(at, 32)
-        if prefix[:5] == b"OHDR\2":
+        # Old ones are cached if they are proven, which follows from the bytes that similar headers share.
+        is_kept = prefix[:5] == b"OHDR\2" or (prefix[:1] == _OLD and space.checksum is not None)
+        if is_kept:
             found = self._alike(at, prefix, name)
             if found is not None:
                 return found
             space.restore(before)
         new = self.objects.read(at)
-        if new.parts and self._new < _OF_FILE:
+        if is_kept and self._new < _OF_FILE:
             self._new += 1
             with suppress(*ERRORS):  # which are raised when the attributes are decoded
                 _remember(new, name)
@@ -211,19 +218,22 @@ class Headers:
 
     def _alike(self, at: int, prefix: bytes, name: bytes) -> Alike | None:
         """Return a header similar to an earlier one."""
-        flags = prefix[5]
-        skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
-        begin = skip + (1 << (flags & 3))
-        size = begin + int.from_bytes(prefix[skip:begin], "little") + 4
+        space = self.space
+        if prefix[:1] == _OLD:
+            take, size = space.bare, 16 + int.from_bytes(prefix[8:12], "little")
+        else:
+            flags = prefix[5]
+            skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
+            begin = skip + (1 << (flags & 3))
+            take, size = space.structure, begin + int.from_bytes(prefix[skip:begin], "little") + 4
         patterns = _memory.first.get((size, name))
         if patterns is None:
             return None
-        space = self.space
         left, place = space.size, at
         values: tuple[bytes, ...] = ()
         waiting: list[tuple[int, int]] = []
         while True:
-            part = space.structure(place, size)
+            part = take(place, size)
             for pattern in patterns:
                 node = pattern.known.get(pattern.fixed(part))
                 if node is not None:
@@ -281,19 +291,21 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
     orders: list[int] = []
     values: list[bytes] = []
     parts: list[_Looked] = []
-    step = 6 if found.ordered else 4
+    old = found.parts[0][0][:1] == _OLD
+    # The fields before a message, their bytes, and the bytes of the checksum at the end.
+    form, step, behind = ("<HHB", 8, 0) if old else ("<BHB", 6 if found.ordered else 4, 4)
     for body, first in found.parts:
         # Times, before the first message, are irrelevant.
-        holes = [(6, 22)] if not parts and body[5] & 32 else []
+        holes = [(6, 22)] if not parts and not old and body[5] & 32 else []
         continued, taken = [], []
-        here, end = first, len(body) - 4
+        here, end = first, len(body) - behind
         while here + step <= end:
-            kind, start = body[here], here + step
-            stop = start + int.from_bytes(body[here + 1 : here + 3], "little")
+            kind, size, flags = struct.unpack_from(form, body, here)
+            start, stop = here + step, here + step + size
             data = body[start:stop]
             if kind in IGNORED:
-                holes.append((start, stop))
-            elif body[here + 3] & 2:
+                holes.append((start + 4 if kind == TIME else start, stop))
+            elif flags & 2:
                 if kind in KNOWN:  # it is stored elsewhere
                     return None
                 messages[kind] = b""
@@ -301,8 +313,8 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
                 holes.append((start, start + 8))
                 continued.append((slice(start, start + 8), int.from_bytes(data[8:16], "little")))
             elif kind in (ATTRIBUTE, LAYOUT, ATTRIBUTES, LINKS, LINK):
-                begin, behind = _differing(kind, data)
-                holes.append((min(start + begin, stop), min(start + behind, stop)))
+                a, b = _differing(kind, data, whole=not old)
+                holes.append((min(start + a, stop), min(start + b, stop)))
                 taken.append(slice(start, stop))
                 kinds.append(kind)
                 orders.append(body[start - 2] | body[start - 1] << 8 if step == 6 else 0)
@@ -316,11 +328,11 @@ def _looked_through(found: Object) -> tuple[Header, list[_Looked]] | None:
     return (header, parts) if header.settle(values) else None
 
 
-def _differing(kind: int, data: bytes) -> tuple[int, int]:
-    """Return the range in which a message differs between similar headers."""
+def _differing(kind: int, data: bytes, *, whole: bool) -> tuple[int, int]:
+    """Return the range in which a message differs between similar headers, `whole` attributes or only their values."""
     if kind == ATTRIBUTE:
         name, *_, end = attribute_of(data)
-        return (end if name in _REFERRING else 0), len(data)
+        return (0 if whole and name not in _REFERRING else end), len(data)
     if kind != LAYOUT:
         return (0 if kind == LINK else 2), len(data)
     version, class_ = data[:2]

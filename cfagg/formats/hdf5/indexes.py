@@ -18,7 +18,7 @@ import numpy as np
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
-from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of, masks_of
+from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of, is_below
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
@@ -151,15 +151,15 @@ def positions(
 
     `size`: the bytes of an element.
     """
-    # Newer kinds are read whole.  Positions are not compared with the size of the file.
+    # Newer kinds are read whole, except for one chunk.  Positions are not compared with the size of the file.
     if isinstance(tree, NewerIndex):
+        if len(indices) == 1:  # as for a point in each of thousands of files
+            one = tree.one(data, indices[0], MOST)
+            return None if one is None else [one]
         rows = tree.listed(data, MOST)
         if rows is None:
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
-        if len(indices) == 1:  # as for a point in each of thousands of files
-            n = np.ravel_multi_index(indices[0], counts)
-            return [(0 if rows.mask is None else int(rows.mask[n]), int(rows.offset[n]), int(rows.size[n]))]
         numbers = np.ravel_multi_index(tuple(np.transpose(indices)), counts)
         columns = (rows.masks, rows.offset, rows.size)
         return list(zip(*(column[numbers].tolist() for column in columns), strict=True))
@@ -178,43 +178,60 @@ def positions(
                 at, level, first = node.rows[below][-1], node.level - 1, node.starts[below]
                 node = nodes.get(at) or _node(data, at, (*chunk, size), nodes)
                 node = None if node is None or (node.level, node.starts[0]) != (level, first) else node
-            row = None if node is None else node.table.get(start)
-            if row is None or row[-1] == UNDEFINED or not row[0]:
+            number = None if node is None else node.numbers.get(start)
+            if node is None or number is None:
                 return None
-            found.append((row[1], row[-1], row[0]))
+            stored, mask, _, place = node.rows[number]
+            if place == UNDEFINED or not stored:
+                return None
+            found.append((mask, place, stored))
     except (OSError, *ERRORS):
         return None
     return found
 
 
 class _Node(NamedTuple):
-    """A node of a version 1 B-tree: rows of size, mask, first element, 0 and address, also by first elements."""
+    """A node of a version 1 B-tree."""
 
     level: int
-    rows: list[tuple[int, ...]]
+    #: Size, mask, key and address of each child.
+    rows: list[tuple[int, int, bytes, int]]
+    #: First elements, and the indices of the rows of chunks by these.
     starts: list[tuple[int, ...]]
-    table: dict[tuple[int, ...], tuple[int, ...]]
+    numbers: dict[tuple[int, ...], int]
 
 
-def _node(data: Bytes, at: int, chunk: Sequence[int], nodes: dict[int, _Node]) -> _Node | None:
+def _node(data: Bytes, at: int, chunk: tuple[int, ...], nodes: dict[int, _Node]) -> _Node | None:
     """Read a node, and store it in `nodes`; return `None` if it is invalid, or its rows are not in order."""
     # A key has a start in each dimension and within the element, whose size is the last one of the chunk.
-    entry = struct.Struct(f"<II{len(chunk)}QQ")
+    entry = struct.Struct(f"<II{8 * len(chunk)}sQ")
     mark, level, count = struct.unpack("<5sBH", data[at : at + 8])
     if mark != _OLD_TREE or not 0 < count <= _ROWS or level > _DEEPEST or len(nodes) >= MOST:
         return None
     whole = data[at + 24 : at + 24 + (count + 1) * entry.size - 8]
-    *rows, behind = entry.iter_unpack(whole + bytes(8))
-    starts = [row[2:-2] for row in rows]
-    if len(rows) != count or not _ends(behind[2:-1], rows[-1][2:-1], chunk):
+    rows = list(entry.iter_unpack(whole + bytes(8)))
+    found = _starts(tuple([row[2] for row in rows]), chunk) if len(rows) == count + 1 else None
+    if found is None:
         return None
-    if any(a >= b for a, b in itertools.pairwise(starts)):
-        return None
-    if any(any(map(operator.mod, row[2:-1], chunk)) for row in rows):
-        return None
-    table = {} if level else {start: row for start, row in zip(starts, rows, strict=True) if not row[-2]}
-    node = nodes[at] = _Node(level, rows, starts, table)
+    node = nodes[at] = _Node(level, rows, *found)
     return node
+
+
+@lru_cache(64)
+def _starts(
+    keys: tuple[bytes, ...], chunk: tuple[int, ...]
+) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], int]] | None:
+    """Return the first elements of the rows of a node, and of chunks the numbers by these; `None` if out of order.
+
+    The last key is that behind the rows.  The files of a series mostly have the same keys.
+    """
+    *found, behind = [struct.unpack(f"<{len(chunk)}Q", key) for key in keys]
+    starts = [one[:-1] for one in found]
+    if any(a >= b for a, b in itertools.pairwise(starts)) or not _ends(behind, found[-1], chunk):
+        return None
+    if any(any(map(operator.mod, one, chunk)) for one in found):
+        return None
+    return starts, {one[:-1]: i for i, one in enumerate(found) if not one[-1]}
 
 
 def listed(
@@ -233,7 +250,9 @@ def listed(
         return None
     found: list[bytes] = []
     waiting: list[tuple[int, int, bytes]] = [(tree, -1, b"")]
-    count, entry, sizes = 0, _entry(rank + 1), (*chunk, size)
+    # Bytes of a key, and of an entry: a size and a mask precede the key, and an address follows it.
+    count, key, sizes = 0, 8 * (rank + 1), (*chunk, size)
+    entry = key + 16
     try:
         if total == 1:
             # As for most coordinates, and for fields in files with one time.
@@ -242,7 +261,7 @@ def listed(
             end = struct.unpack_from(f"<{rank + 1}Q", one, 56 + 8 * rank)
             if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and stored and child < NOWHERE:
                 return Listed.one(mask, child, stored) if _ends(end, (0,) * (rank + 1), sizes) else None
-        whole = 24 + (min(total, _ROWS) + 1) * entry.itemsize
+        whole = 24 + (min(total, _ROWS) + 1) * entry
         while waiting:
             at, expected, first = waiting.pop()
             node = data[at : at + whole]
@@ -251,29 +270,38 @@ def listed(
             # Each node is one level below its parent, so that this ends, and each is as long as in the library.
             if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most or not 0 < used <= _ROWS:
                 return None
-            behind = 24 + used * entry.itemsize
-            if behind + entry.itemsize > whole:
-                node = data[at : at + behind + entry.itemsize]
-            rows = np.frombuffer(node, entry, used, 24)
+            behind = 24 + used * entry
+            if behind + entry > whole:
+                node = data[at : at + behind + entry]
             # The library searches from the first key of a node, which its parent also has, to the one after the last.
-            end = struct.unpack_from(f"<{rank + 1}Q", node, 8 + behind)
-            starts = rows["start"]
-            if (first and starts[0].tobytes() != first) or not _ends(end, starts[-1].tolist(), sizes):
+            upper, last = (node[8 + e : 8 + e + key] for e in (behind, behind - entry))
+            if (first and node[32 : 32 + key] != first) or not _is_end(upper, last, sizes):
                 return None
             if level:
-                below = zip(rows["child"].tolist(), starts, strict=True)
-                waiting += [(child, level - 1, start.tobytes()) for child, start in below][::-1]
+                below = struct.iter_unpack(f"<8x{key}sQ", node[24:behind])
+                waiting += [(child, level - 1, begin) for begin, child in below][::-1]
             else:
                 found.append(node[24:behind])
     except (OSError, *ERRORS):
         return None
-    rows = np.frombuffer(b"".join(found), entry)
-    starts, offset = rows["start"], rows["child"]
-    if len(rows) != total or not rows["size"].min() or offset.max() >= NOWHERE:
+    rows = np.frombuffer(b"".join(found), "<i8").reshape(-1, rank + 3)
+    # Comparing bytes is faster than comparing few numbers.
+    cells = cells_of(counts, (*chunk, 0)).astype("<i8", copy=False)
+    if len(rows) != total or rows[:, 1:-1].tobytes() != cells.tobytes():
         return None
-    if not np.array_equal(starts, cells_of(counts, (*chunk, 0))):
+    first_word, offset = rows[:, 0], rows[:, -1].astype(np.int64)
+    stored = first_word & 0xFFFFFFFF
+    if not np.minimum.reduce(stored) or not is_below(offset):
         return None
-    return Listed(masks_of(rows["mask"]), offset.astype(np.int64), rows["size"].astype(np.int64))
+    masked = int(np.bitwise_or.reduce(first_word)) >> 32
+    return Listed(first_word >> 32 & 0xFFFFFFFF if masked else None, offset, stored)
+
+
+@lru_cache(1024)
+def _is_end(end: bytes, last: bytes, sizes: tuple[int, ...]) -> bool:
+    """Return what `_ends` does of keys as they stand."""
+    form = f"<{len(sizes)}Q"
+    return _ends(struct.unpack(form, end), struct.unpack(form, last), sizes)
 
 
 def _ends(end: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> bool:

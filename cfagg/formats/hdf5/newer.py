@@ -23,7 +23,7 @@ from cfagg.formats.hdf5.messages import Layout
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["NOWHERE", "Listed", "NewerIndex", "cells_of", "masks_of"]
+__all__ = ["NOWHERE", "Listed", "NewerIndex", "cells_of", "is_below"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -77,28 +77,65 @@ class NewerIndex(NamedTuple):
 
     def listed(self, data: Bytes, most: int) -> Listed | None:
         """Return the locations of all chunks, or `None` if the library has to be used."""
-        layout = self.layout
-        chunk = layout.chunk[:-1]
-        size = prod(layout.chunk)
-        if layout.kind == _SINGLE:
-            if layout.filtered != self.filtered or any(n > c for n, c in zip(self.most, chunk, strict=True)):
-                return None
-            if layout.plain_edges and chunk != self.shape:
-                return None
-            stored = layout.size if self.filtered else size
-            return Listed.one(layout.mask, layout.at, stored) if layout.at < NOWHERE > stored > 0 else None
-        counts = tuple([-(-n // c) for n, c in zip(self.shape, chunk, strict=True)])
+        if self.layout.kind == _SINGLE:
+            only = self._only()
+            return None if only is None else Listed.one(*only)
+        counts, size = self._counts, prod(self.layout.chunk)
         if not 0 < prod(counts) <= most or size >= NOWHERE:
             return None
         try:
             found = self._found(data, counts, size)
         except (OverlapError, OSError, *ERRORS):
             return None
-        if found is not None and layout.plain_edges:
-            edge = [n // c for n, c in zip(self.shape, chunk, strict=True)]
+        if found is not None and self.layout.plain_edges:
+            edge = [n // c for n, c in zip(self.shape, self.layout.chunk, strict=False)]
             masks = np.where((cells_of(counts) >= edge).any(axis=1), _ALL, found.masks)
             found = found._replace(mask=masks if masks.any() else None)
         return found
+
+    def one(self, data: Bytes, index: tuple[int, ...], most: int) -> tuple[int, int, int] | None:
+        """Return filter mask, byte offset and stored size of a chunk, or `None` if the library has to be used."""
+        layout = self.layout
+        if layout.kind == _SINGLE:
+            return self._only()
+        if layout.kind not in (_FIXED, _EXTENSIBLE):
+            rows = self.listed(data, most)
+            n = 0 if rows is None else np.ravel_multi_index(index, self._counts)
+            return None if rows is None else (int(rows.masks[n]), int(rows.offset[n]), int(rows.size[n]))
+        stored, mask, number, step = prod(layout.chunk), 0, 0, 1
+        if not 0 < prod(self._counts) <= most:
+            return None
+        try:
+            axis, limits = self._limits()
+            for d in _order(axis, len(index)):
+                number += index[d] * step
+                step *= limits[d]
+            width = self._width(stored)
+            entry = 12 + width if width else 8
+            element = self._elements(data, axis, limits, number + 1, entry)[number * entry : (number + 1) * entry]
+        except (OverlapError, OSError, *ERRORS):
+            return None
+        if width:
+            stored, mask = int.from_bytes(element[8:-4], "little"), int.from_bytes(element[-4:], "little")
+        if layout.plain_edges and any(i >= n // c for i, n, c in zip(index, self.shape, layout.chunk, strict=False)):
+            mask = _ALL
+        at = int.from_bytes(element[:8], "little")
+        return (mask, at, stored) if at < NOWHERE > stored > 0 else None
+
+    def _only(self) -> tuple[int, int, int] | None:
+        """Return the same as `one` for the only chunk."""
+        layout, chunk = self.layout, self.layout.chunk[:-1]
+        if layout.filtered != self.filtered or any(n > c for n, c in zip(self.most, chunk, strict=True)):
+            return None
+        if layout.plain_edges and chunk != self.shape:
+            return None
+        stored = layout.size if self.filtered else prod(layout.chunk)
+        return (layout.mask, layout.at, stored) if layout.at < NOWHERE > stored > 0 else None
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """Number of chunks along each dimension."""
+        return tuple([-(-n // c) for n, c in zip(self.shape, self.layout.chunk, strict=False)])
 
     def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> Listed | None:
         """Return the locations of all chunks, of `size` bytes without filters, if all of them were written."""
@@ -111,33 +148,42 @@ class NewerIndex(NamedTuple):
                 return None
             offset = self.layout.at + size * (np.arange(wanted) if number is None else number)
             return Listed(None, offset, np.full(len(offset), size))
-        width = 0
-        if self.filtered:
-            # Bytes of the field for the size of a chunk after its filters.
-            width = 8 if self.layout.version > 4 else min(1 + (size.bit_length() + 7) // 8, 8)
+        width = self._width(size)
         kind = _entry(width, len(counts) if is_tree else 0)
-        space = Space(data, checksum=compiled())
         if is_tree:
-            rows = np.frombuffer(self._tree(space, kind.itemsize), kind)
+            rows = np.frombuffer(self._tree(data, kind.itemsize), kind)
             if not np.array_equal(rows["index"], cells_of(counts)):
                 return None
         else:
-            blocks = _Blocks(space, self.layout, int(self.filtered), kind.itemsize)
-            rows = np.frombuffer(blocks.fixed(prod(limits), wanted) if axis < 0 else blocks.extensible(wanted), kind)
+            rows = np.frombuffer(self._elements(data, axis, limits, wanted, kind.itemsize), kind)
             rows = rows[:wanted] if number is None else rows[number]
-        if rows["place"].max() >= NOWHERE:
-            return None
         offset = rows["place"].astype(np.int64)
+        if not is_below(offset):
+            return None
         if not width:
             return Listed(None, offset, np.full(len(offset), size))
-        stored = rows["size"] >> np.uint64(64 - 8 * width)
-        if not stored.min() or (width == 8 and stored.max() >= NOWHERE):
+        # Copies, because operations on unaligned numbers take several times as long.
+        stored = (rows["size"].astype(np.uint64) >> np.uint64(64 - 8 * width)).view(np.int64)
+        masks = rows["mask"].astype(np.int64)
+        if not np.minimum.reduce(stored) or not is_below(stored):
             return None
-        return Listed(masks_of(rows["mask"]), offset, stored.astype(np.int64))
+        return Listed(masks if np.bitwise_or.reduce(masks) else None, offset, stored)
 
-    def _tree(self, space: Space, size: int) -> bytes:
+    def _width(self, size: int) -> int:
+        """Return the bytes of the field for the size after filters of a chunk of `size` bytes, or 0 without filters."""
+        if not self.filtered:
+            return 0
+        return 8 if self.layout.version > 4 else min(1 + (size.bit_length() + 7) // 8, 8)
+
+    def _elements(self, data: Bytes, axis: int, limits: Sequence[int], wanted: int, entry: int) -> bytes:
+        """Return at least `wanted` elements, `entry` bytes each, of a fixed or extensible array."""
+        blocks = _Blocks(Space(data, checksum=compiled()), self.layout, int(self.filtered), entry)
+        return blocks.fixed(prod(limits), wanted) if axis < 0 else blocks.extensible(wanted)
+
+    def _tree(self, data: Bytes, size: int) -> bytes:
         """Return the records of a version 2 B-tree, in its order."""
         # The layout also has the bytes of a node, and how full it is when split or merged.
+        space = Space(data, checksum=compiled())
         head = space.take(self.layout.at, 16)
         if head[6:10] + head[14:16] != self.layout.settings:
             raise UnusualError
@@ -153,21 +199,25 @@ class NewerIndex(NamedTuple):
 
 def _numbers(counts: tuple[int, ...], axis: int, limits: Sequence[int]) -> Int64:
     """Return the numbers of chunks, the highest last; `axis` is unlimited, or -1 if none is."""
-    # Along that dimension last, so that added chunks follow all others.
-    order = [axis, *(d for d in range(len(counts)) if d != axis)] if axis >= 0 else range(len(counts))
     if counts[axis] * prod(n for d, n in enumerate(limits) if d != axis) >= NOWHERE:
         raise UnusualError
     cells = cells_of(counts)
     number, step = np.zeros(len(cells), np.int64), 1
-    for d in reversed(order):
+    for d in _order(axis, len(counts)):
         number += cells[:, d] * step
         step *= limits[d] if d != axis else 1
     return number
 
 
-def masks_of(column: npt.NDArray[Any]) -> Int64 | None:
-    """Return the filter masks of chunks, or `None` if all of them passed all filters."""
-    return column.astype(np.int64) if column.max() else None
+def _order(axis: int, rank: int) -> list[int]:
+    """Return the dimensions in the order in which chunks are counted, the fastest first."""
+    # The one without a limit last, so that added chunks follow all others.
+    return [*(d for d in reversed(range(rank)) if d != axis), *([axis] if axis >= 0 else [])]
+
+
+def is_below(numbers: Int64) -> bool:
+    """Return whether all numbers, which may have been taken from unsigned ones, are below `NOWHERE`."""
+    return 0 <= int(np.bitwise_or.reduce(numbers)) < NOWHERE
 
 
 @lru_cache(64)

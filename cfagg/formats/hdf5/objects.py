@@ -6,6 +6,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NoReturn
 
 from cfagg.formats.hdf5.heaps import Heap
@@ -27,6 +28,7 @@ __all__ = [
     "OLD_FILL",
     "SPACE",
     "SYMBOLS",
+    "TIME",
     "TYPE",
     "Object",
     "Objects",
@@ -46,7 +48,8 @@ KNOWN = frozenset(
 #: of an extended superblock.
 _NOTED = frozenset({EXTERNAL, FILTERS, 20, 23, 24})
 #: Irrelevant ones: nil, group information, comment, times, hints for B-trees, count of references.
-IGNORED = frozenset({0, 10, 13, 14, 18, 19, 22})
+TIME = 18
+IGNORED = frozenset({0, 10, 13, 14, TIME, 19, 22})
 
 
 class Object:
@@ -59,7 +62,7 @@ class Object:
         self.attributes: list[tuple[int, bytes]] = []
         self.links: list[bytes] = []
         self.ordered = False
-        #: The bytes of its parts, and the start of the messages in each; empty for an old header.
+        #: The bytes of its parts, and the start of the messages in each.
         self.parts: list[tuple[bytes, int]] = []
 
 
@@ -171,7 +174,7 @@ class Objects:
         from cfagg.formats.hdf5.old import check_fill, messages
 
         found = Object()
-        for kind, flags, data in messages(self.space, at):
+        for kind, flags, data in messages(self.space, at, found.parts):
             if kind in IGNORED:
                 continue
             if kind not in KNOWN and kind not in _NOTED:
@@ -223,20 +226,9 @@ class Objects:
         if self._count > MOST:
             raise TooManyError
         for data in stored:
-            flags = data[1]
-            at = 3 if flags & 8 else 2
-            kind = data[2] if flags & 8 else 0
-            order = -1
-            if flags & 4:
-                order = int.from_bytes(data[at : at + 8], "little")
-                at += 8
-            at += 1 if flags & 16 else 0
-            begin = at + (1 << (flags & 3))
-            end = begin + int.from_bytes(data[at:begin], "little")
-            name = data[begin:end]
-            if end > len(data):
-                raise BrokenError
-            if data[0] != 1 or (kind == 1 and not hard):
+            # The address at the end of a hard link differs between files.
+            kind, order, name, end = _link(data if data[1] & 8 else data[:-8])
+            if kind == 1 and not hard:
                 raise UnusualError  # soft links have to be followed by the library
             if kind == 0:
                 (place,) = struct.unpack_from("<Q", data, end)
@@ -276,6 +268,28 @@ class Objects:
             self._shared()
         messages = Heap(self.space, heap).messages([record[:8] for record in found])
         return [(int.from_bytes(r[9:13], "little"), m) for r, m in zip(found, messages, strict=True)]
+
+
+@lru_cache(1 << 12)
+def _link(data: bytes) -> tuple[int, int, bytes, int]:
+    """Return kind, order and name of a link, and the offset of its target."""
+    if len(data) < 3:
+        raise BrokenError
+    flags = data[1]
+    at = 3 if flags & 8 else 2
+    kind = data[2] if flags & 8 else 0
+    order = -1
+    if flags & 4:
+        order = int.from_bytes(data[at : at + 8], "little")
+        at += 8
+    at += 1 if flags & 16 else 0
+    begin = at + (1 << (flags & 3))
+    end = begin + int.from_bytes(data[at:begin], "little")
+    if end > len(data):
+        raise BrokenError
+    if data[0] != 1:
+        raise UnusualError
+    return kind, order, data[begin:end], end
 
 
 def dense_at(info: bytes) -> int:

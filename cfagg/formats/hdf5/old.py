@@ -87,21 +87,23 @@ def check_top(head: bytes, size: int) -> tuple[tuple[int, int], bytes]:
     return (2 * node, 2 * leaf), head[80:96] if cached else b""
 
 
-def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, flags and bytes of the messages of an object header of version 1."""
+def messages(space: Space, at: int, read: list[tuple[bytes, int]] | None = None) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, flags and bytes of the messages of an object header of version 1.
+
+    Its parts are added to `read`, with where in each the messages begin.
+    """
     version, reserved, count, links, size, behind = struct.unpack("<BBHIII", space.take(at, 16))
     if version != 1:
         raise BrokenError
-    strict = space.unsealed(at, 16)
+    strict = space.checksum is not None
     if strict:
         _usual(not reserved, not behind, links)
     single = set()
-    parts = [(at + 16, size)]
-    for place, length in parts:
-        space.spend(length)
-        space.unsealed(place, length)
-        body = space.take(place, length)
-        here = 0
+    parts = [(at, 16 + size)]
+    for k, (place, length) in enumerate(parts):
+        body, here = space.bare(place, length), 0 if k else 16
+        if read is not None:
+            read.append((body, here))
         while here + 8 <= length and (count or strict):
             kind, size, flags = struct.unpack_from("<HHB", body, here)
             here += 8

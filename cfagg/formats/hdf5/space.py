@@ -96,8 +96,11 @@ class Space:
 
     def structure(self, at: int, size: int, mark: int | None = None) -> bytes:
         """Return a structure with a checksum at its end, or at byte `mark`, which then counts as zeros."""
-        self.spend(size)
-        data = self.take(at, size)
+        # Like `spend` and `take`, inlined because this is called most.
+        self._left -= size
+        if self._left < 0:
+            raise OverlapError
+        data = self.near[at : at + size] if at + size <= len(self.near) else self.take(at, size)
         if self.checksum is None:
             self.checked.append((at, size, size - 4 if mark is None else mark))
         else:
@@ -109,18 +112,24 @@ class Space:
                 raise BrokenError
         return data
 
+    def bare(self, at: int, size: int) -> bytes:
+        """Return a structure without a checksum, as `unsealed`."""
+        self.spend(size)
+        self.unsealed(at, size)
+        return self.take(at, size)
+
     def unsealed(self, at: int, size: int) -> bool:
         """Return whether a structure without a checksum needs other verification; it must not overlap others."""
         if self.checksum is None:
             return False
-        here = at, at + size
-        i = bisect_left(self._unsealed, here)
-        if here not in self._unsealed[i : i + 1]:
-            around = self._unsealed[max(i - 1, 0) : i + 1]
-            if here[1] > self.size or any(a < here[1] and at < b for a, b in around):
+        here, known = (at, at + size), self._unsealed
+        i = bisect_left(known, here)
+        if known[i : i + 1] != [here]:
+            is_free = (not i or known[i - 1][1] <= at) and (i == len(known) or known[i][0] >= here[1])
+            if here[1] > self.size or not is_free:
                 raise UnusualError
             if size:
-                self._unsealed.insert(i, here)
+                known.insert(i, here)
         return True
 
     @property
@@ -156,7 +165,7 @@ class Space:
         if length > size or (self.checksum is not None and length != size):
             raise BrokenError
         self.spend(length)
-        return self.data[at : at + length]
+        return self.begin(at, length)
 
     def references(self, values: bytes, at: int, count: int) -> list[int | None]:
         """Return the first address in each of several lists of addresses, which are values of variable length."""
@@ -169,7 +178,7 @@ class Space:
             if 8 * length > size or (self.checksum is not None and 8 * length != size):
                 raise BrokenError
             self.spend(8 * length)
-            found.append(int.from_bytes(self.data[place : place + 8], "little"))
+            found.append(int.from_bytes(self.begin(place, 8), "little"))
         if len(found) != count:
             raise BrokenError
         return found
@@ -196,7 +205,7 @@ class Space:
         if not self.heaps:
             self._global.clear()
         end = at + size
-        whole = self.data[at:end]
+        whole = self.begin(at, size)
         found, here = _alike(whole, at)
         free = False
         while here + 16 <= end:

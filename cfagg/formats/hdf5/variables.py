@@ -189,6 +189,7 @@ class _File:
         self._lengths: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
         self._back: dict[int, bytes] = {}
+        self._looked: set[int] = set()
 
     def object(self, at: int) -> Object | Alike:
         """Read an object header that has nothing unusual."""
@@ -238,7 +239,7 @@ class _File:
                 found.header.variable = known
         dims = self.dimensions(links, name, known.shape, known.most, scales, named="CLASS" in internal)
         if self.objects.space.proven:
-            _look_at_storage(_whole(found).messages, self.objects.space.size)
+            self._look_at_storage(at)
         return _Variable(dims, known.shape, known.dtype, known.attributes, storage)
 
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
@@ -286,12 +287,31 @@ class _File:
             for scale in set(scales):
                 if self.attributes(scale)[1].get("CLASS") != "DIMENSION_SCALE":
                     raise UnusualError
-                _look_at_storage(_whole(self.object(scale)).messages, self.objects.space.size)
+                self._look_at_storage(scale)
         for n, limit, scale in zip(shape, most, scales, strict=True):
             # An unlimited dimension is as long as the longest variable along it.
             if limit != n and self.longest(scale) != n:
                 raise UnusualError
         return tuple(names)
+
+    def _look_at_storage(self, at: int) -> None:
+        """Look whether the library can open a dataset, whose values may never have been written."""
+        if at in self._looked:
+            return
+        found, end = self.object(at), self.objects.space.size
+        messages = fixed_messages(found)
+        (size,) = struct.unpack_from("<I", messages[TYPE], 4)
+        stored = found.values[found.header.last[LAYOUT]] if isinstance(found, Alike) else messages[LAYOUT]
+        shape, layout = _space(messages[SPACE])[0], layout_of(stored)
+        if layout.class_ == CONTIGUOUS:
+            size *= prod(shape)
+            usual = layout.size == size and (layout.at == UNDEFINED or layout.at + size <= end)
+        else:
+            usual = layout.class_ == CHUNKED and len(layout.chunk) == len(shape) + 1 and layout.chunk[-1] == size
+        if not usual or not all(layout.chunk) or prod(layout.chunk) >= 1 << 32:
+            raise UnusualError
+        if self._keep:
+            self._looked.add(at)
 
     def _backwards(self, links: dict[bytes, int]) -> dict[int, bytes]:
         """Return the name of each object of a group, empty if it has two, of which only the library can choose one."""
@@ -353,19 +373,6 @@ def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict
         items = attributes.items() if ordered else sorted(attributes.items())
         found = made[__name__, ordered] = {name: plain(value) for name, value in items}
     return found
-
-
-def _look_at_storage(messages: Mapping[int, bytes], end: int) -> None:
-    """Check that the library can open a dataset, whose values may never have been written."""
-    (size,) = struct.unpack_from("<I", messages[TYPE], 4)
-    shape, layout = _space(messages[SPACE])[0], layout_of(messages[LAYOUT])
-    if layout.class_ == CONTIGUOUS:
-        size *= prod(shape)
-        usual = layout.size == size and (layout.at == UNDEFINED or layout.at + size <= end)
-    else:
-        usual = layout.class_ == CHUNKED and len(layout.chunk) == len(shape) + 1 and layout.chunk[-1] == size
-    if not usual or not all(layout.chunk) or prod(layout.chunk) >= 1 << 32:
-        raise UnusualError
 
 
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ def decode(
     """Undo the filters of a chunk except those skipped according to its mask; return the selected values."""
     # The result is a view of `out`, memory of the size of a chunk, if the first filter can write into it.
     expected = encoding.dtype.itemsize * math.prod(shape)
-    used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
+    used = tuple([f for k, f in enumerate(encoding.codecs) if not mask >> k & 1])
     few = within is not None and _is_shuffled(used, encoding.dtype) and is_few(within, shape)
     plain = _through(_steps(used, expected, sorted_=few), data, expected, out)
     if few and within is not None:
@@ -85,7 +86,7 @@ def placing(
 
     Places are in C order. Properties common to all chunks are determined here, once.
     """
-    used, dtype = list(encoding.codecs), encoding.dtype
+    used, dtype = encoding.codecs, encoding.dtype
     count = math.prod(shape)
     few = places is not None and _is_shuffled(used, dtype)
     expected = dtype.itemsize * count
@@ -118,7 +119,8 @@ def placing(
 type _Steps = list[tuple[Any, tuple[int, ...], int, int, bool]]
 
 
-def _steps(used: list[Codec], expected: int, *, sorted_: bool) -> _Steps:
+@lru_cache(256)
+def _steps(used: tuple[Codec, ...], expected: int, *, sorted_: bool) -> _Steps:
     """Return the decoding steps, the last filter first; without the first filter if bytes may stay sorted."""
     sizes = _sizes(used, expected)
     return [
@@ -139,7 +141,7 @@ def _through(steps: _Steps, data: Any, expected: int, out: _Memory) -> Any:
     return plain
 
 
-def _is_shuffled(used: list[Codec], dtype: np.dtype[Any]) -> bool:
+def _is_shuffled(used: tuple[Codec, ...], dtype: np.dtype[Any]) -> bool:
     """Return whether the first filter sorted the bytes of whole elements."""
     return bool(used) and used[0] == (_SHUFFLE, (dtype.itemsize,))
 
@@ -152,8 +154,8 @@ def is_few(within: tuple[slice, ...], shape: tuple[int, ...]) -> bool:
 def _picked(plain: Any, dtype: np.dtype[Any], shape: tuple[int, ...], within: tuple[slice, ...]) -> npt.NDArray[Any]:
     """Return a few elements of a chunk whose bytes are sorted by their position in an element."""
     places = np.frombuffer(plain, np.uint8).reshape(dtype.itemsize, *shape)[(slice(None), *within)]
-    found = np.ascontiguousarray(np.moveaxis(places, 0, -1))
-    return found.view(dtype)[..., 0]
+    found = np.ascontiguousarray(places.reshape(dtype.itemsize, -1).T)
+    return found.view(dtype).reshape(places.shape[1:])
 
 
 def decoded_most(size: int, mask: int, encoding: Encoding) -> int | None:
@@ -173,7 +175,7 @@ def decoded_most(size: int, mask: int, encoding: Encoding) -> int | None:
     return size
 
 
-def _sizes(used: list[Codec], nbytes: int) -> list[tuple[int, int]]:
+def _sizes(used: tuple[Codec, ...], nbytes: int) -> list[tuple[int, int]]:
     """Return the fewest and the most bytes of the result of undoing each filter."""
     found = []
     fewest = most = nbytes

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import UnsupportedError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.hdf5 import MAGIC, attributes, head, variables
+from cfagg.formats.hdf5 import MAGIC, attributes, head, headers, variables
 from cfagg.formats.opening import built_in
 from cfagg.formats.values import netcdf, reading
 from cfagg.formats.values.by_table import Part
@@ -73,6 +73,7 @@ def forget() -> None:
     with _lock:
         _seen.clear()
     head.forget()
+    headers.forget()
     attributes.forget()
 
 

@@ -334,3 +334,12 @@ def test_attributes_of_other_names_are_not_taken_for_those_of_earlier_files(tmp_
     warm = outcome(changed)
     forget()
     assert warm == outcome(changed) != before
+
+
+def test_a_file_that_consists_of_long_texts_is_read_without_the_library(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for i in range(300):
+            file.create_dataset(f"v{i}", data=1.0).attrs["text"] = str(i).ljust(10_000, "x")
+    found = open_fast(open_regular(str(tmp_path / "a.nc")))
+    assert found is not None
+    assert {v.attributes["text"].rstrip("x") for v in found.root.variables.values()} == set(map(str, range(300)))

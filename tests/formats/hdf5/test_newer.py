@@ -79,6 +79,12 @@ def listed(raw, stored, shape):
     return [(*cell, mask, raw[at : at + n]) for cell, mask, at, n in zip(cells, *columns, strict=True)]
 
 
+def alone(raw, stored, cell):
+    """Return mask and bytes of one chunk, `None` where the library has to look."""
+    found = indexes.positions(raw, stored.tree, stored.chunks, [tuple(cell)])
+    return None if found is None else next((mask, raw[at : at + n]) for mask, at, n in found)
+
+
 @pytest.mark.parametrize("libver", ["v110", "latest"])
 @pytest.mark.parametrize("filters", FILTERS)
 @pytest.mark.parametrize(("kind", "shape", "chunk", "most"), CASES)
@@ -91,6 +97,8 @@ def test_chunks_are_those_that_the_library_reads(made, kind, shape, chunk, most,
         some = [row[:-2] for row in expected[::-3]]
         found = indexes.positions(raw, stored.tree, chunk, some)
         assert [(*i, m, raw[at : at + n]) for i, (m, at, n) in zip(some, found, strict=True)] == expected[::-3]
+        for *cell, mask, data in expected[:: len(expected) // 9 + 1]:
+            assert alone(raw, stored, cell) == (mask, data)
 
 
 def test_chunks_in_a_row_are_those_that_the_library_reads(tmp_path):
@@ -117,9 +125,13 @@ def test_where_chunks_were_never_written_the_library_has_to_look(made, kind, sha
         data[: chunk[0]] = values[: chunk[0]]
 
     raw, stored, shape, written = made(shape, chunk, most, FILTERS[filters], half)
-    assert (listed(raw, stored, shape) is None) == (
-        len(written) < prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
-    )
+    counts = [-(-n // c) for n, c in zip(shape, chunk, strict=True)]
+    assert (listed(raw, stored, shape) is None) == (len(written) < prod(counts))
+    if prod(counts) <= indexes.MOST:
+        there = {tuple(cell): (mask, data) for *cell, mask, data in written}
+        for cell in np.ndindex(*counts):
+            # A single one of an array stands by itself.
+            assert alone(raw, stored, cell) == (there.get(cell) if kind in (FIXED, EXTENSIBLE) else None)
 
 
 @pytest.mark.parametrize("filters", FILTERS)

@@ -12,8 +12,8 @@ import pytest
 
 import cfagg
 from cfagg.errors import CfaggError
-from cfagg.formats.hdf5 import library_variables, variables
-from cfagg.formats.values import read
+from cfagg.formats.hdf5 import headers, library_variables, variables
+from cfagg.formats.values import find, read
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from tests.effort import examples
 
@@ -113,6 +113,39 @@ def test_all_variables_are_those_that_are_found_each(tmp_path, what):
         assert names == sorted(h5py.File(path))
         assert repr(variables.find_all(handle, head, names)) == repr(every)
         assert {n: repr(variables.find(handle, head, n)) for n in names} == {n: repr(v) for n, v in every.items()}
+
+
+def _every(path):
+    """Return all variables of a file."""
+    with open_regular(str(path)) as handle, open_regular(str(path)) as aside:
+        return repr(variables.find_every(handle, handle.some(2**14, 0), aside))
+
+
+def test_old_headers_like_earlier_ones_are_recognised_and_what_differs_is_read(tmp_path, monkeypatch):
+    headers.forget()
+    new, own = [], headers._remember
+    monkeypatch.setattr(headers, "_remember", lambda found, name: new.append(name) or own(found, name))
+    for k in range(2):
+        with h5py.File(tmp_path / f"{k}.nc", "w") as file:
+            file["before"] = np.zeros(1 + 5 * k)
+            _gridded(file)
+            file["tas"].attrs["n"] = np.float32(k)
+            file["tas"][0, 0, 0] = k
+        assert _ours(tmp_path / f"{k}.nc") == _theirs((tmp_path / f"{k}.nc").read_bytes())
+        assert set(new) - {b""} == (set() if k else {b"tas", b"time", b"lat", b"lon"})
+        new.clear()
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_changed_old_headers_are_read_as_if_no_file_had_been_read_before(tmp_path, what):
+    raw, chosen = _made(tmp_path / "a.nc", what), random.Random(what)
+    for _ in range(examples(100)):
+        (tmp_path / "b.nc").write_bytes(_changed(raw, chosen))
+        find.forget()
+        first = _every(tmp_path / "b.nc"), _ours(tmp_path / "b.nc")
+        find.forget()
+        _every(tmp_path / "a.nc")
+        assert (_every(tmp_path / "b.nc"), _ours(tmp_path / "b.nc")) == first
 
 
 def _changed(raw, chosen):
