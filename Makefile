@@ -5,7 +5,7 @@
 #
 # Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
 
-.PHONY: help demo test test-all coverage prereleases lint docs bench bench-large soak clean
+.PHONY: help demo test test-all coverage coverage-of-kernels prereleases lint docs bench bench-large soak clean
 .DELETE_ON_ERROR:
 
 # A Python of one's choice: make test PYTHON=/path/to/python
@@ -16,6 +16,8 @@ JOBS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS='-k grid'; make bench ARGS='--small gather'
 ARGS ?=
+# Watch which lines the tests reach; the report comes later.
+COVER := --cov --cov-report= --cov-fail-under=0
 
 VENV := .venv
 # Pre-releases replace pinned versions, in an environment of their own.
@@ -47,10 +49,12 @@ test-all: $(VENV)/.installed-test
 
 # Compiled code cannot be watched: the kernels run a second time as plain Python, for which few examples do.
 coverage: $(VENV)/.installed-test
-	rm -rf .coverage .coverage.*
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report= --cov-fail-under=0 $(ARGS)
-	NUMBA_DISABLE_JIT=1 CFAGG_TEST_EFFORT=0.1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-append \
-	    --cov-report= --cov-fail-under=0 tests/kernels tests/formats/values/test_filters.py tests/formats/zarr/test_codecs.py
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(COVER) $(ARGS)
+	$(MAKE) coverage-of-kernels
+
+coverage-of-kernels: $(VENV)/.installed-test
+	NUMBA_DISABLE_JIT=1 CFAGG_TEST_EFFORT=0.1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(COVER) --cov-append \
+	    tests/kernels tests/formats/values/test_filters.py tests/formats/zarr/test_codecs.py
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
 prereleases:
