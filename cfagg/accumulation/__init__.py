@@ -1,6 +1,6 @@
-"""Accumulations (ZEP 5): cumulative sums beside a Zarr array, and averages over any range from them.
+"""Accumulations (ZEP 5): cumulative sums stored next to a Zarr array, for averages over any range.
 
-*accumulation*: running sums of an array, stored beside it, from which sums and means over any range are computed.
+*accumulation*: running sums of an array, stored next to it, from which sums and means over any range are computed.
 
 *sample of sums*: one stored running sum of an accumulation; it ends at an edge of the grid.
 """

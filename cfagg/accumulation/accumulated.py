@@ -1,4 +1,4 @@
-"""An array with its accumulation, which answers statistics over any range of any dimensions."""
+"""An array with its accumulation, which gives statistics over any range of any dimensions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ __all__ = ["Accumulated", "open_accumulated"]
 class Accumulated(Statistics):
     """An array of a Zarr store with its accumulation.
 
-    Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what those of
-    xarray would, computed from stored sums: their cost does not grow with the length of a range.
+    Returned by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` agree with
+    xarray's but use stored sums, so that their cost does not grow with the length of a range.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Accumulated(Statistics):
     labels : Labels
         Coordinates and attributes of the array.
     trust_for : float
-        Seconds for which one look at a stored object holds.
+        Seconds for which one check of a stored object is trusted.
     """
 
     def __init__(self, group: Group, labels: Labels, trust_for: float = 0.0) -> None:
@@ -93,24 +93,24 @@ class Accumulated(Statistics):
         return tuple(self._group.sums)
 
     def groupby(self, key: str | xr.DataArray) -> Statistics:
-        """Return the array by groups of positions along one dimension.
+        """Return the array grouped by positions along one dimension.
 
         Parameters
         ----------
         key : str or xarray.DataArray
-            ``"time.month"``, ``"time.season"``, ``"time.year"``, ``"time.day"`` or any other component that xarray's
-            ``.dt`` has; the name of a one-dimensional coordinate; or one value for each position of a dimension.
+            ``"time.month"``, ``"time.season"``, ``"time.year"``, ``"time.day"`` or any other component of xarray's
+            ``.dt``; the name of a one-dimensional coordinate; or one value for each position of a dimension.
 
         Returns
         -------
         Statistics
-            Its methods return one value for each group, along a dimension that has the name of the key (``month``) and
-            stands in place of the grouped one.  ``dim=None`` reduces the grouped dimension only.
+            Its methods return one value for each group, along a dimension that is named after the key (``month``) and
+            replaces the grouped one.  ``dim=None`` reduces the grouped dimension only.
 
         Raises
         ------
         SelectionError
-            There is no such coordinate, or it holds no dates.
+            There is no such coordinate, or its values are not dates.
         """
         return Statistics(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
 
@@ -126,7 +126,7 @@ class Accumulated(Statistics):
         statistic : str
             ``"mean"``, ``"sum"``, ``"min"``, ``"max"``, ``"std"``, ``"var"`` or ``"count"``.
         **options
-            ``isel``, ``sel`` and others, as of `mean`.
+            Options of `mean`, such as ``isel`` and ``sel``.
         """
         if statistic not in METHODS and statistic != "count":
             raise SelectionError(f"no statistic {statistic!r}; expected one of {', '.join([*METHODS, 'count'])}")
@@ -152,12 +152,12 @@ class Accumulated(Statistics):
         dim : str, sequence of str or ..., optional
             Further dimensions to average over, apart from time.
         reference : slice of labels, optional
-            Part of the series from which the climatology is computed; by default all that is selected.
+            Part of the series from which the climatology is computed; by default the whole selection.
         each : {"period", "step"}
-            One value for every unbroken stretch of time in one group, such as January 1990 or the winter of 1990,
-            or one for each time step.  The label of a stretch is its first time.
+            One value for every unbroken period in one group, such as January 1990 or the winter of 1990, or one for
+            each time step.  The label of a period is its first time.
         **options
-            ``isel``, ``sel`` and others, as of `mean`.
+            Options of `mean`, such as ``isel`` and ``sel``.
         """
         if each not in ("period", "step"):
             raise SelectionError(f"each = {each!r}; expected 'period' or 'step'")
@@ -239,24 +239,24 @@ def open_accumulated(
     variable : str
         Path of the array within the store.
     weights : str or array, optional
-        The weights of the cells, as `accumulate` takes them, where another program wrote weighted sums without the
-        weights: they are compared with the sums.  Without them ranges are answered that begin and end where sums do.
+        The weights of the cells, as for `accumulate`, if another program wrote weighted sums without the weights.  They
+        are compared with the sums.  Without them, only ranges that begin and end at stored sums can be computed.
     adopt : bool
-        Whether the store may be a copy of the one that was accumulated.  Stored objects other than the files that were
-        summed are then read once, and accepted if their contents are the same.  Nothing is written; for stores that can
-        be written to, use ``accumulate(..., adopt=True)``.
+        Whether the store may be a copy of the one that was accumulated.  Stored objects that are not the files that
+        were summed are then read once, and accepted if their contents are the same.  Nothing is written; for writable
+        stores, use ``accumulate(..., adopt=True)``.
     trust_for : float
-        Seconds for which one check of a stored object is trusted.  By default every answer checks all objects on
-        which it depends, which takes some microseconds for each.
+        Seconds for which one check of a stored object is trusted.  By default every query checks all objects on which
+        its result depends, which takes some microseconds for each.
     allow : iterable of path, optional
-        Directories and files outside the store that its links may lead to; for a URL, where it may be redirected to.
+        Directories and files outside the store that its links may point to; for a URL, allowed targets of redirects.
     storage_options : mapping, optional
         For a URL, as for `cfagg.read`.
 
     Returns
     -------
     Accumulated
-        Offers `sum`, `mean`, `count`, `min`, `max`, `std`, `var`, over ranges and by groups.
+        The array, with `sum`, `mean`, `count`, `min`, `max`, `std` and `var` over ranges and by groups.
 
     Raises
     ------
@@ -309,6 +309,6 @@ def open_accumulated(
             labels = labels_of(group)
         finally:
             stack.close()
-            # After the labels were read, so that they are those of the data; if reading failed, this may be why.
+            # After reading the labels, so that they match the data; a change may also be why reading failed.
             check(group)
     return Accumulated(group, labels, trusted)

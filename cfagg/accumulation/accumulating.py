@@ -1,4 +1,4 @@
-"""Building the accumulation of an array from beginning to end, and extending those of a store that has grown."""
+"""Building the accumulation of an array from start to finish, and extending accumulations of a store that has grown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["accumulate", "accumulated_arrays", "carry_out", "update"]
 #: Bytes of data in flight by default.
 DEFAULT_MEMORY = "256MiB"
 
-#: Bytes that one thread takes to sum the sums.
+#: Bytes that one thread needs to accumulate the partial sums.
 _PER_THREAD = 64 << 20
 
 
@@ -66,14 +66,14 @@ def accumulate(
 ) -> Report:
     """Store cumulative sums of an array at the edges of its chunks, for quick means over any range.
 
-    They are a Zarr group beside the array (ZEP 5), built in one pass over the data beside the store and put in place
-    when it is complete.  Readers see the old group or the new one, never a part.
+    They form a Zarr group next to the array (ZEP 5), built in one pass over the data in a work directory and moved into
+    place once complete.  Readers see either the old group or the new one, never a partial one.
 
     Parameters
     ----------
     store : path
-        Directory of the Zarr store, version 2 or 3.  Or its URL in an object store: there, the
-        group is built in the directory for temporary files, and published by one conditional write of its metadata.
+        Directory of the Zarr store, version 2 or 3, or its URL in an object store.  In the latter case, the group is
+        built in the directory for temporary files, and published by one conditional write of its metadata.
     variable : str
         Path of the array within it.
     dims : sequence of str and sequences of str, optional
@@ -82,42 +82,42 @@ def accumulate(
     stride : int or mapping
         Number of chunks between sums, for all dimensions or by name.  Larger strides take less space and more time.
     weights : None, str, numpy.ndarray or xarray.DataArray
-        ``"area"``: areas of cells (a variable that ``cell_measures`` names, else bounds of latitude and longitude, else
-        the cosine of latitude).  Another text: a variable of the store.  An array that broadcasts to the data;
-        a labelled one has the labels of the data.
+        ``"area"``: areas of cells (the variable named by ``cell_measures``, else from bounds of latitude and longitude,
+        else the cosine of latitude).  Any other string: a variable of the store.  Or an array that broadcasts to the
+        data; the labels of a labelled array must be those of the data.
     statistics : str or sequence of str
         ``"chunks"``: count, minimum, maximum, sum and sum of squares of every chunk.  ``"min"``, ``"max"``, ``"std"``:
         these also for every combination.  ``"none"``: none.
     precision : {"auto", "float64", "double-double"}
-        ``"auto"`` sums integers exactly and real numbers in float64.  ``"double-double"`` keeps a second float64 with
-        what the first one cannot hold.  ``"float64"`` is also a remedy for integers whose sums are beyond 64 bits.
+        ``"auto"`` sums integers exactly and real numbers in float64.  ``"double-double"`` stores a second float64 with
+        the digits that do not fit into the first.  ``"float64"`` also helps if sums of integers exceed 64 bits.
     codec : {"blosc", "zstd", "gzip", "none"}
         Compression of the sums.
     append : bool
         Extend the existing accumulation of an array that has grown along one dimension; nothing else may have changed.
     refresh : bool
-        Bring the existing accumulation up to date with the settings it has: by appending where that is enough.
+        Bring the existing accumulation up to date with its present settings, by appending if that is enough.
     overwrite : bool
         Replace an existing accumulation; discard an unfinished build.
     resume : bool
         Finish a killed or failed build with the same options.  Appending and refreshing do so by themselves.
     adopt : bool
-        Build nothing: take the stored objects that are there now for those that were summed, if their contents are the
-        same, as in a copy of a store.  Objects other than the files that were summed are read once; if all are the
-        same, the accumulation answers again, else `StaleError` names those that differ.  Of the other options only
+        Build nothing, but accept the present stored objects as those that were summed if their contents are the same,
+        as in a copy of a store.  Objects that are not the files that were summed are read once.  If all are the same,
+        the accumulation can be used again; otherwise `StaleError` lists those that differ.  Of the other options only
         `progress` and `allow` apply.
     dry_run : bool
         Write nothing and read no data; report what would be written.
     workers : int, optional
-        Threads; by default one per processor.  A store on another machine is read by sixteen, as far as their chunks
-        fit in memory, because most of them wait for answers.
+        Threads; by default one per processor.  A remote store is read by sixteen, or as many as their chunks fit in
+        memory, because most of them wait for responses.
     memory : int or str
-        Bytes that chunks may take while they are summed, such as ``"1GiB"``.
+        Memory for chunks while they are summed, in bytes or such as ``"1GiB"``.
     client : distributed.Client or str, optional
-        A Dask cluster, or the address of its scheduler, whose workers see the store by the same path.  They read and
-        sum the chunks; everything is written from here.
+        A Dask cluster, or the address of its scheduler, whose workers can access the store under the same path.  They
+        read and sum the chunks; this process writes everything.
     allow : iterable of path, optional
-        Directories and files outside the store that its links may lead to.
+        Directories and files outside the store that its links may point to.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of data.
     storage_options : mapping, optional
@@ -133,14 +133,14 @@ def accumulate(
     SourceError, FragmentReadError
         The store or one of its chunks cannot be read.
     UnsupportedError, SelectionError, LimitError, ConformError
-        The request cannot be fulfilled: a dimension that the array does not have, a stride below 1, weights that do
-        not fit, a variable that holds no numbers.
+        The request cannot be fulfilled, for example because of an unknown dimension, a stride below 1, weights that do
+        not fit, or a variable that is not numeric.
     TargetExistsError
-        There is an accumulation, or an unfinished build of one.
+        An accumulation, or an unfinished build of one, exists.
     NotAccumulatedError
-        There is none to append to or to refresh.
+        There is no accumulation to append to or to refresh.
     StaleError
-        The array was written to while it was read, or has changed so that nothing can be appended.
+        The array was written to while it was read, or has changed in a way that rules out appending.
     TargetError
         The group cannot be written.
 
@@ -169,7 +169,7 @@ def accumulate(
     places = prefixes(allow) if there is None else ()
     if client is not None:
         require("accumulations on a Dask cluster (client=)", "distributed")
-        pickle.dumps(there)  # secrets are refused in our own words, not within an error of Dask
+        pickle.dumps(there)  # so that secrets are refused with our own error, not inside one of Dask
     if adopt:
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
@@ -196,7 +196,7 @@ def carry_out(
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Plan what an order asks for, and do it."""
+    """Plan an order and carry it out."""
     there, places, budget = isinstance(order.store, Url), order.allow, order.memory
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:
@@ -212,10 +212,10 @@ def carry_out(
         with cluster_of(client) as cluster:
             return build_there(plan, order, fitting, summers, cluster, progress)
     shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
-    # A scheduler that does not answer is found before anything is written.
+    # An unresponsive scheduler is detected before anything is written.
     with cluster_of(client) as cluster, working(shop, plan, order):
         if existing_group(plan.array) != plan.existing:
-            # Another process, or the end of a build that was killed, has put a group in place meanwhile.
+            # A group has been put in place meanwhile, by another process or by finishing a build that was killed.
             plan = plan_build(order)
             if plan.action is Action.NOTHING:
                 return report_of(plan, plan.action.word)
@@ -226,7 +226,7 @@ def carry_out(
 
 
 def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | None:
-    """Return the URL of a store that can be written to; `None` where it is on this machine."""
+    """Return the URL of a store that can be written to, or `None` if it is on this machine."""
     if not (is_url(store) or options):
         return None
     place = a_place(store, options, paths(allow), name="store", expected="name a Zarr store")
@@ -235,10 +235,10 @@ def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | Non
     return place if isinstance(place, Url) else None
 
 
-#: The end of the name of a group of sums.
+#: Suffix of the name of an accumulation group.
 _SUFFIX = group_name("")
 
-#: Depth to which groups are searched.
+#: Depth to which nested groups are searched.
 _DEPTH = 16
 
 
@@ -253,8 +253,8 @@ def update(
 ) -> tuple[Report, ...]:
     """Extend the accumulations of a store by what has been appended to its arrays, and return a report for each.
 
-    Data that were summed are not read again.  An accumulation that was built as a whole is written anew the first time,
-    and grows in place from then on, so that the cost of an increment does not depend on the length of the array.
+    Data that were summed are not read again.  An accumulation that was built as a whole is rewritten the first time and
+    grows in place from then on, so that the cost of an increment does not depend on the length of the array.
     `variables` are paths of arrays, by default all that have an accumulation.
     """
     del report
@@ -265,7 +265,7 @@ def update(
 
 
 def _update(store: str, variable: str, threads: int, memory: int) -> Report:
-    """Extend one accumulation: in its place, if that is possible."""
+    """Extend one accumulation, in place if possible."""
     if isinstance(store, Url):
         group, extension = _extend_there(store, variable, threads, memory)
     else:
@@ -275,7 +275,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
             if store.recent is not None:
                 store.recent.clear()
             store = store.anew
-        # It is to grow along the dimension that has grown.
+        # From now on the group is to grow along the dimension that has grown.
         grown = tuple(group.differences.grown)
         order = Order(
             store, variable, None, 1, None, ("chunks",), "auto", "blosc", True, False, False, False, memory,
@@ -286,7 +286,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
 
 
 def _extend_here(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
-    """Extend an accumulation on this machine in its place, and return how, `None` if it must be written as a whole."""
+    """Extend a local accumulation in place; return it and the extension, or `None` if it must be written as a whole."""
     array = open_array(store, variable)
     shop = GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path)))
     finish_dead(shop, array)
@@ -303,9 +303,9 @@ def _extend_here(store: str, variable: str, threads: int, memory: int) -> tuple[
 
 
 def _extend_there(store: Url, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
-    """Extend an accumulation in an object store in its place; see `_extend_here`.
+    """Extend an accumulation in an object store in place; see `_extend_here`.
 
-    Whether a killed process has left a record is asked only where this does not succeed at once.
+    Only if this fails at first is the store searched for a record left by a killed process.
     """
     recorded = False
     try:
@@ -326,13 +326,13 @@ def _extend_there(store: Url, variable: str, threads: int, memory: int) -> tuple
 
 
 def _finished(store: Url, variable: str) -> bool:
-    """Finish what a killed process has recorded in an object store; return whether there was anything."""
+    """Finish an extension that a killed process has recorded in an object store; return whether there was one."""
     array = open_array(store, variable)
     return finish_there(array, place_of_array(array))
 
 
 def _extension(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
-    """Return an accumulation and what extends it in place, `None` if it must be written as a whole."""
+    """Return an accumulation and its extension in place, or `None` if it must be rewritten as a whole."""
     group = open_group(store, variable, check=False, when_needed=True)
     try:
         return group, extend(group, threads, memory)
@@ -343,7 +343,7 @@ def _extension(store: str, variable: str, threads: int, memory: int) -> tuple[Gr
 def accumulated_arrays(
     store: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, *, group: str | None = None
 ) -> tuple[str, ...]:
-    """Return the paths of the arrays of a store, or one group, that have an accumulation; no chunks are listed."""
+    """Return the paths of the arrays of a store or of one group that have an accumulation, without listing chunks."""
     place = a_place(store, storage_options)
     within = (group or "", 0 if group is not None else _DEPTH)
     children = (

@@ -1,7 +1,7 @@
-"""Carrying out a plan: every chunk is read once, and its contributions are added to the results.
+"""Execution of a plan, in which every chunk is read once and its contributions are added to the results.
 
 All terms that need a chunk are applied to it while it is in memory.  Large plans run in threads.  Contributions are
-always added in the same order, so that a query gives the same digits with any number of threads.
+always added in the same order, so that the result of a query is bitwise the same with any number of threads.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "we
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
-#: The contribution of a chunk: quantity, place in the result, what is added there, and its low part.
+#: The contribution of a chunk: quantity, place in the result, the values to add there, and their low part.
 Addend = tuple[str, Place, Array, Array | None]
 
-#: Nanoseconds from which a plan is worth starting threads for.  Shorter plans mostly copy memory, where threads hinder
-#: each other.
+#: Estimated cost in nanoseconds above which threads are worth starting.  Shorter plans mostly copy memory, and threads
+#: would hinder each other.
 _THREADS_FROM = 15e6
 
-#: Duration and largest number of the jobs that a thread is given at a time.
+#: Duration and largest number of jobs that a thread is given at a time.
 _BATCH_SECONDS, _BATCH = 2e-3, 16
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Results while they are added up: values in int64 (modulo 2**64) where `integer`, else in float64."""
+    """Results that are being added up, in int64 (modulo 2**64) if `integer`, else in float64."""
 
     group: Group
     plan: Plan
     integer: bool
     #: By quantity, one axis per axis of the source.
     high: dict[str, Array] = field(default_factory=dict)
-    #: What is to be added to `high`, where sums are kept with twice the digits of float64.
+    #: The part to add to `high` if sums have twice the digits of float64.
     low: dict[str, Array] = field(default_factory=dict)
-    #: Quantities to which something was added.
+    #: Quantities to which values have been added.
     begun: set[str] = field(default_factory=set)
-    #: Upper bounds of the integers that were added, without regard to cancellation.
+    #: Upper bounds of the integers added, ignoring cancellation.
     bounds: list[float] = field(default_factory=list)
     #: Largest magnitude among the stored sums of each reading, if asked for.
     peaks: dict[int, float] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Sum:
 
     @property
     def mask(self) -> Mask | None:
-        """Which values count in the sums; None where all do."""
+        """The mask of the values that count in the sums, or None if all do."""
         outliers = self.group.outliers
         if self.group.complete and outliers is None:
             return None
@@ -96,7 +96,7 @@ class Sum:
             and (values.shape, values.dtype) == (target.shape, target.dtype)
             and all(isinstance(p, slice) for p in place)
         ):
-            # Fresh memory is expensive: the array of the first results is the one that the others are added to.
+            # Allocating memory is expensive, so all other results are added to the array of the first ones.
             self.high[quantity] = values
             self.begun.add(quantity)
             return
@@ -111,7 +111,7 @@ class Sum:
 
 
 def add_up(group: Group, plan: Plan, *, integer: bool, measure: bool = False) -> Sum:
-    """Return the sums that a plan reads; `measure` notes how large stored sums are, for the proof of the answer."""
+    """Return the sums that a plan reads; `measure` also records the size of stored sums, to prove the result."""
     out = Sum(group, plan, integer)
     mask = out.mask
     jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
@@ -133,12 +133,12 @@ def add_up(group: Group, plan: Plan, *, integer: bool, measure: bool = False) ->
 
 
 def threads_for(cost: float) -> int:
-    """Return how many threads pay for work that is estimated to take so many nanoseconds."""
+    """Return how many threads are worthwhile for work with this estimated cost in nanoseconds."""
     return 1 if cost <= _THREADS_FROM else processors()
 
 
 def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], cost: float) -> Iterator[R]:
-    """Return results in the order of the jobs, a few at a time, by as many threads as the cost suggests."""
+    """Yield results in the order of the jobs, computed by as many threads as the cost suggests."""
     workers = threads_for(cost)
     if workers <= 1:
         yield from map(work, jobs)
@@ -148,7 +148,7 @@ def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], cost: float) -> It
         start = time.perf_counter()
         return [work(job) for job in some], time.perf_counter() - start
 
-    # Handing over a job can take longer than the job itself: threads are given several quick ones at a time.
+    # Handing over a job can take longer than the job itself, so threads are given several quick ones at a time.
     batch = 1
     waiting: deque[Future[tuple[list[R], float]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
@@ -167,7 +167,7 @@ def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], cost: float) -> It
 
 
 def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]]:
-    """Return every chunk that is read, in C order, and what each term takes there, in the order of the stored axes."""
+    """Yield every chunk to read, in C order, with the part that each term uses, in the order of the stored axes."""
     array = reading.array
     located: dict[tuple[int, int], list[Local]] = {}
 
@@ -193,17 +193,17 @@ def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local
 
 
 def hull(terms: Sequence[tuple[Local, ...]]) -> tuple[slice, ...]:
-    """Return the smallest box of a chunk that holds what all terms take."""
+    """Return the smallest box of a chunk that contains the parts of all terms."""
     return tuple(slice(min(t.low for t in axis), max(t.high for t in axis)) for axis in zip(*terms, strict=True))
 
 
 def cut(term: Sequence[Local], box: Sequence[slice]) -> tuple[slice, ...]:
-    """Return what one term takes, counted from the start of the box that was read."""
+    """Return the slices of one term, relative to the start of the box that was read."""
     return tuple(slice(t.low - b.start, t.high - b.start) for t, b in zip(term, box, strict=True))
 
 
 def _reach(term: Sequence[Local]) -> float:
-    """Return an upper bound of how often an element is added to one of a term's results."""
+    """Return an upper bound of the number of times that an element is added to one result of a term."""
     out = 1.0
     for local in term:
         if local.take is None:
@@ -224,14 +224,14 @@ def _largest(block: Array) -> float:
 def _from_source(
     out: Sum, mask: Mask | None, index: tuple[int, ...], terms: list[tuple[Local, ...]]
 ) -> tuple[list[Addend], float]:
-    """Return what terms take from a chunk of the array itself."""
+    """Return the contributions of a chunk of the array itself to terms, and a bound of integers."""
     box = hull(terms)
     block = cells_of(out.group, index, box)
     addends: list[Addend] = []
     bound = 0.0
     for term in terms:
         part = block[cut(term, box)]
-        # The weights of cells that are only counted may be unknown.
+        # Weights may be unknown if cells are only counted.
         weights = weights_of(out.group, index, term) if out.high.keys() & {"data", "weights"} else None
         total, weight, count = contract_raw(part, term, mask, weights, integer=out.integer)
         if out.integer:
@@ -243,7 +243,7 @@ def _from_source(
 
 
 def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
-    """Return the stored values of a box of a chunk of the array, in the type in which they are read."""
+    """Return the stored values of a box of a chunk of the array, in the dtype in which they are read."""
     array = group.source
     if group.read is not None:
         group.read.add(tuple(index))
@@ -255,7 +255,7 @@ def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Ar
 
 
 def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Array | None:
-    """Return the weights of what a term takes of a chunk, of length 1 along axes that they do not span."""
+    """Return the weights of a term's part of a chunk, of length 1 along axes that they do not span."""
     if group.weights is None:
         return None
     field = group.weights
@@ -270,7 +270,7 @@ def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Arr
 def _from_sums(
     out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]], *, measure: bool
 ) -> tuple[list[Addend], float, float]:
-    """Return what terms take from a chunk of stored sums, a bound of integers, and the largest magnitude if asked."""
+    """Return the contributions of a chunk of stored sums, a bound of integers, and the largest magnitude if asked."""
     box = hull(terms)
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
     blocks = [read_stored(array, index, box).transpose(order) for array in reading.arrays]

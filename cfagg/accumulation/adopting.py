@@ -1,7 +1,7 @@
 """Adopting a copy of a store whose contents are the same as those of the store that was summed.
 
-A copy has other times and inodes than the original.  Objects whose stamps differ are read once, and their checksums
-are compared with those that the build kept; if all are equal, their new stamps replace the old ones.
+The times and inodes of a copy differ from those of the original.  Objects whose stamps differ are read once, and their
+checksums are compared with those recorded by the build; if all are equal, the new stamps replace the old ones.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ __all__ = ["adopt_copy", "adopted", "renew"]
 Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
-#: Objects with other contents that are named one by one.
+#: Largest number of changed objects that are named one by one.
 _NAMED = 15
 
 
 def adopted(group: Group) -> Group:
-    """Return an accumulation that accepts the objects that are there now; nothing is written."""
+    """Return an accumulation that accepts the present objects; nothing is written."""
     table = _table(group, None)[0]
     return group.copied(adopted=table, objects=table, looks=Looks())
 
@@ -56,7 +56,7 @@ def adopted(group: Group) -> Group:
 def adopt_copy(
     store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
 ) -> Report:
-    """Write the stamps of the objects that are there now into an accumulation, if their contents are the same."""
+    """Write the stamps of the present objects into an accumulation, if their contents are the same."""
     source = open_array(store, variable, allow=allow)
     if isinstance(source.store, Url):
         finish_there(source, place_of_array(source))
@@ -78,7 +78,7 @@ def adopt_copy(
             if read:
                 _write(group, table, None, shop.root)
             else:
-                # What a killed run left.
+                # Remove the remains of a killed run.
                 _free(Path(group.folder), "" if group.extra is None else group.extra.stamps)
                 consolidate(group.source, Path(group.folder), shop.root)
             shop.remove_unless_unfinished()
@@ -105,7 +105,7 @@ def _report(group: Group, table: Int64, read: int, size: int) -> Report:
 
 
 def renew(group: Group, neighbours: tuple[Neighbour, ...], aside: Path | None) -> None:
-    """Record related arrays as they are now, where the sums hold all the same; in an object store without `aside`."""
+    """Record the present state of related arrays when the sums remain valid; `aside` is None in an object store."""
     count = group.source.objects.size
     table = np.concatenate([group.objects[:count], table_of(neighbours)])
     for neighbour in neighbours:
@@ -117,7 +117,7 @@ def renew(group: Group, neighbours: tuple[Neighbour, ...], aside: Path | None) -
 
 
 def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
-    """Return stamps and checksums as they are now, how many objects were read for that, and their bytes."""
+    """Return current stamps and checksums, the number of objects read to compute them, and their size in bytes."""
     extra = group.extra
     if extra is None:
         raise NotAccumulatedError(
@@ -181,7 +181,7 @@ def _difference(old: Int64, found: tuple[int, int] | None) -> str:
 
 
 def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None, aside: Path) -> None:
-    """Put a new table of stamps in the place of the old one: a new array first, then attributes that name it."""
+    """Replace the table of stamps, writing first a new array, then the attributes that name it."""
     source, document, old = group.source, _document(group), _stamps(group)
     folder = Path(group.folder)
     name = _free(folder, old)
@@ -201,7 +201,7 @@ def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None,
 
 
 def _write_there(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None) -> None:
-    """Do the same in an object store: the one conditional write of the attributes names the new array."""
+    """Do the same in an object store, where one conditional write of the attributes names the new array."""
     source, document, old = group.source, _document(group), _stamps(group)
     place = Place.of(source)
     tag, keys = place.found(document.identity)
@@ -268,7 +268,7 @@ def _stamped(
 
 
 def _free(folder: Path, taken: str) -> str:
-    """Return a name for the new array, and remove what a killed run left in its place."""
+    """Return a name for the new array, and remove any array that a killed run left under it."""
     name = "chunk_stamps" if taken != "chunk_stamps" else "chunk_stamps.2"
     remove(folder / name)
     return name

@@ -1,7 +1,7 @@
-"""What a build of sums is going to do, decided without reading data.
+"""Planning a build of sums, without reading data.
 
-`plan_build` gathers what the accumulation is made from (`Input`) and what is there already (`State`); `decide` alone
-chooses the `Action`; its plan names the chunks to read, what is computed from them, and the arrays to write.
+`plan_build` collects the inputs of the accumulation (`Input`) and its present state (`State`), from which `decide`
+chooses the `Action`.  The plan lists the chunks to read, the quantities to compute from them, and the arrays to write.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = ["Action", "Input", "Plan", "assemble", "existing_group", "plan_build"
 
 
 class Action(Enum):
-    """What is done to an accumulation."""
+    """What to do with an accumulation."""
 
     BUILD = "built"
     REBUILD = "rebuilt"
     APPEND = "appended"
-    #: Nothing is summed; only the record of related arrays is written anew.
+    #: Nothing is summed; only the record of related arrays is rewritten.
     RENEW = "renewed"
     NOTHING = "up to date"
 
     @property
     def word(self) -> str:
-        """The action in the words of reports."""
+        """The action as reports name it."""
         return Action.NOTHING.value if self is Action.RENEW else self.value
 
     @property
@@ -61,21 +61,21 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class State:
-    """What is there before a build, as far as it decides what is done."""
+    """The state before a build on which the choice of the action depends."""
 
     exists: bool
     #: Whether the array and the weights are those that were summed.
     fresh: bool = False
     #: Whether coordinates, or the arrays that weights were made from, have changed.
     related_changed: bool = False
-    #: Whether the existing accumulation has the settings that are asked for.
+    #: Whether the existing accumulation has the requested settings.
     alike: bool = False
-    #: Whether the array has only grown along one dimension, so that part of the sums stays.
+    #: Whether the array has only grown along one dimension, so that some of the sums remain valid.
     grown: bool = False
 
 
 def decide(order: Order, state: State, where: str) -> Action:
-    """Return what is done; refuse to lose an accumulation that nobody asks to replace."""
+    """Return the action; refuse to discard an accumulation unless asked to replace it."""
     if order.append or order.refresh:
         if state.fresh:
             return Action.RENEW if state.related_changed else Action.NOTHING
@@ -94,7 +94,7 @@ def decide(order: Order, state: State, where: str) -> Action:
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """What an accumulation is made from."""
+    """The inputs of an accumulation."""
 
     array: ZarrArray
     meaning: Meaning
@@ -105,7 +105,7 @@ class Input:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Input):
-    """What is going to be done."""
+    """A planned build."""
 
     folder: Path
     existing: tuple[int, ...] | None
@@ -116,7 +116,7 @@ class Plan(Input):
     notes: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same if another run is to finish the build."""
+        """Return the properties that must be the same for another run to finish the build."""
         array, meaning = self.array, self.recipe.meaning
         grid = [list(map(int, np.diff(e))) if isinstance(e, np.ndarray) else e.chunk for e in array.grid.axes]
         return {
@@ -134,7 +134,7 @@ class Plan(Input):
 
 
 def plan_build(order: Order) -> Plan:
-    """Return what is going to be done, without reading data."""
+    """Return the plan of a build, without reading data."""
     array = open_array(order.store, order.variable, allow=order.allow)
     where = f"{array.store}: array {array.path!r}"
     if not array.path:
@@ -155,13 +155,13 @@ def plan_build(order: Order) -> Plan:
 
 
 def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, ...] | None, where: str) -> Plan:
-    """Return the plan of an accumulation with the settings that are asked for."""
+    """Return the plan of an accumulation with the requested settings."""
     default = [(d,) for d in array.dims]
     if order.dims is None and (pair := horizontal_dims(array)):
         default.append(pair)  # type: ignore[arg-type]
     integer = meaning.dtype.kind in "iu" and order.weights is None
     settings = Settings.build(order, where, array.dims, default, integer=integer)
-    # Before weights are read: what is written from here on is noticed when the sums are done.
+    # Before weights are read, so that anything written from here on is noticed once the sums are done.
     related = find_neighbours(array, order.weights)
     given = Input(array, meaning, settings, find_weights(array, order.weights, order.memory), related)
     state = State(exists=existing is not None)
@@ -186,7 +186,7 @@ def _existing_state(given: Input) -> State:
 def _plan_update(
     order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, ...] | None, where: str
 ) -> Plan:
-    """Return the plan by which an existing accumulation, with the settings it has, is brought up to date."""
+    """Return the plan for updating an existing accumulation with its present settings."""
     group = open_group(array.store, array.path, check=False, allow=array.allow)
     extra = group.extra
     if extra is None:
@@ -235,7 +235,7 @@ def settings_of(group: Group, extra: Extra) -> Settings:
 
 
 def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Changes) -> Basis | None:
-    """Return what stays of an accumulation whose array has grown along one dimension and is otherwise unchanged."""
+    """Return the part of an accumulation that remains if its array has only grown along one dimension."""
     where = f"{group.store}: array {group.variable!r}"
     extra = group.extra
     if extra is None or found.other or len(found.grown) != 1 or found.written is None:
@@ -259,14 +259,14 @@ def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: 
 
 
 def weights_stay(group: Group, weights: Weights | None, cut: tuple[slice, ...] = ()) -> bool:
-    """Whether the weights, or a part of them, are those with which an accumulation was built."""
+    """Return whether the weights, or a part of them, are those with which an accumulation was built."""
     if group.weights is None or weights is None:
         return group.weights is None and weights is None
     return group.weights.axes == weights.axes and np.array_equal(group.weights.array[cut], weights.values[cut])
 
 
 def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, where: str) -> None:
-    """Refuse to extend sums of other weights."""
+    """Refuse to extend sums that were built with other weights."""
     same = (group.weights is None) == (weights is None)
     if same and basis is not None and group.weights is not None:
         cut = tuple(slice(0, basis.position) if a == basis.axis else slice(None) for a in group.weights.axes)
@@ -286,7 +286,7 @@ def assemble(
     grows: int | None = None,
     suffix: str | None = None,
 ) -> Plan:
-    """Return a plan; names of arrays end with the `suffix`, in object stores with a new one if none is given."""
+    """Return a plan; array names end with the `suffix`, or in object stores with a new one if none is given."""
     array, settings, weights, mask = given.array, given.settings, given.weights, given.meaning.mask
     window = Window(array) if basis is None else Window(array, basis.axis, basis.chunk)
     every = tuple(range(array.ndim))
@@ -306,8 +306,8 @@ def assemble(
     objects = sum(n.record.objects for n in given.related)
     axes = None if weights is None else weights.axes
     if axes is not None and grows in axes:
-        grows = None  # weights that get longer are written as a whole
-    # Where the group grows, chunks do not depend on what there was.
+        grows = None  # weights that grow are rewritten as a whole
+    # If the group grows in place, the chunks do not depend on the earlier arrays.
     earlier = () if basis is None or grows is not None else basis.group.arrays()
     previous = {a.name: _chunks_of(a) for a in earlier}
     if suffix is None:
@@ -326,7 +326,7 @@ def _chunks_of(array: ZarrArray) -> tuple[int, ...]:
 
 
 def existing_group(array: ZarrArray) -> tuple[int, ...] | None:
-    """Return what identifies the existing group, `None` where there is none."""
+    """Return the identity of the existing group, or `None` if there is none."""
     if isinstance(array.store, Url):
         name = "zarr.json" if array.zarr_format == 3 else ".zattrs"
         return read_identity(node_folder(array.store, group_path(array.path)), name, array.store)

@@ -1,17 +1,17 @@
-"""Carrying out a build beside the store: partial sums of all chunks, their running sums, and the group put in place.
+"""Building a group next to the store: partial sums of all chunks, their running sums, and moving the group into place.
 
 ::
 
-    .STORE.VARIABLE.cfagg-accumulation/      beside the store; `.cfagg-accumulation.VARIABLE` within one that is mounted
-                                             or beside which nothing can be made
+    .STORE.VARIABLE.cfagg-accumulation/      next to the store; `.cfagg-accumulation.VARIABLE` in one that is mounted
+                                             or next to which no directory can be created
         identity   what is being built
-        records    what is known of every chunk that was read
+        records    one record for every chunk that was read
         scratch/   partial sums
-        increment  what is written of a group that grows in its place, see `cfagg.accumulation.writing`
-        group/     the group; after the exchange the one that it replaced
+        increment  changes to a group that grows in place, see `cfagg.accumulation.writing`
+        group/     the group; after the exchange, the one that it replaced
         ...        as in `cfagg.runtime.staging.Staging`
 
-A directory that is exchanged is whole before and after: a reader sees the old group or the new one, never a part.
+The exchanged directory is always complete, so that a reader sees the old group or the new one, never a partial one.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from cfagg.storage.urls import Url
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
-#: Bytes of the name of an array in that of a work directory; longer names are replaced by a digest.
+#: Longest name of an array, in bytes, within that of a work directory; longer names are replaced by a digest.
 _LONGEST = 160
 
 
 class GroupStaging(Staging):
-    """A locked work directory for the accumulation of one array of a store, whose links are resolved."""
+    """A locked work directory for the accumulation of one array of a store, with links in paths resolved."""
 
     def __init__(self, store: str | os.PathLike[str], variable: str, target: str | os.PathLike[str]) -> None:
         home, place = Path(os.path.realpath(store)), Path(os.path.realpath(target))
@@ -78,7 +78,7 @@ class GroupStaging(Staging):
         self._record = self.root / "increment"
 
     def enter(self) -> None:
-        """Make the directory and lock it; tidy up what a killed process left of an exchange."""
+        """Create and lock the directory, and tidy up after an exchange by a killed process."""
         self.hold()
         try:
             if self.published:
@@ -90,20 +90,20 @@ class GroupStaging(Staging):
 
     @property
     def unfinished(self) -> bool:
-        """Whether chunks were read here by a build that can be finished."""
+        """Whether the directory has chunks read by a build that can be finished."""
         records = self.root / "records"
         there = (self.root / "identity").exists() and records.exists() and records.stat().st_size > 0
         return there and not self.published
 
     def make(self, increment: Increment, array: ZarrArray) -> None:
-        """Change the group in its place; if the process is killed meanwhile, another one can finish."""
+        """Change the group in place; if the process is killed meanwhile, another one can finish."""
         write_synced(self._record, increment.encoded())
         sync_directory(self.root.parent)
         if not self._make(increment, array):
             raise replaced(array)
 
     def finish_increment(self, array: ZarrArray) -> None:
-        """Finish a change that a killed process had begun, unless there is another group by now."""
+        """Finish a change begun by a killed process, unless the group has been replaced since."""
         try:
             increment = Increment.decoded(read_own(self._record))
         except FileNotFoundError:
@@ -115,36 +115,36 @@ class GroupStaging(Staging):
 
     def _make(self, increment: Increment, array: ZarrArray) -> bool:
         made = increment.apply(array, place_of_array(array))
-        # Not forced to disk: a record that a power loss brings back describes what is there, and changes nothing.
+        # Not synced: a record that reappears after a power loss describes the present state and changes nothing.
         self._record.unlink()
         return made
 
     def abandon_if_useless(self) -> None:
-        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
+        """Remove the directory unless a build can be finished from it, and release the lock."""
         if is_known(self._record.exists):
             self.leave()
         else:
             super().abandon_if_useless()
 
     def start_anew(self) -> None:
-        """Remove what an earlier build left."""
+        """Remove the remains of an earlier build."""
         super().start_anew()
         self.scratch.mkdir()
 
     def start_group(self) -> None:
-        """Make an empty directory for the new group."""
+        """Create an empty directory for the new group."""
         self._done.unlink(missing_ok=True)
         remove(self.group)
         self.group.mkdir()
 
     def publish(self) -> None:
-        """Put the finished group in its place, at once; what was there stays until then."""
+        """Move the finished group into place in one step; until then, the old one remains."""
         if os.path.lexists(self.target) and (not self.target.is_dir() or self.target.is_symlink()):
             raise TargetError(f"{self.target} is not a directory, so it is not replaced; remove it")
         self.put_in_place()
 
     def remove_unless_unfinished(self) -> None:
-        """Remove the directory after work that is done, unless a build can be finished; a failure is a warning."""
+        """Remove the directory after finished work, unless a build can be finished; a failure only gives a warning."""
         if self.unfinished:
             self.leave()
         else:
@@ -160,7 +160,7 @@ def build(
     client: Any,
     progress: Callable[[int, int], None] | None,
 ) -> Report:
-    """Build the group in a work directory that is held, and put it in place."""
+    """Build the group in a work directory that is already locked, and move it into place."""
     recipe, array = plan.recipe, plan.array
     identity, count = plan.identity(), recipe.window.size
     goes_on = _goes_on(plan, order, shop, identity, count)
@@ -221,12 +221,12 @@ def build(
 
 
 def _roots(home: Path, name: str) -> tuple[Path, Path]:
-    """Return the work directories beside a store and in it."""
+    """Return the work directories next to a store and in it."""
     return home.with_name(f".{home.name}.{name}.cfagg-accumulation"), home / f".cfagg-accumulation.{name}"
 
 
 def _is_of(root: Path, variable: str) -> bool:
-    """Whether a directory was left by work on this array, by an older version in which several arrays shared names."""
+    """Return whether a directory was left for this array by an older version, in which arrays could share a name."""
     try:
         if Journal.array_in(root) == variable:
             return True
@@ -237,7 +237,7 @@ def _is_of(root: Path, variable: str) -> bool:
 
 
 def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, Any], count: int) -> bool:
-    """Whether to finish an unfinished build; refuse to discard one unless asked to."""
+    """Return whether to finish an unfinished build; refuse to discard one unless asked to."""
     if not shop.unfinished:
         return False
     if Journal.belongs(shop.root, identity, count) and (order.resume or order.append or order.refresh):
@@ -245,7 +245,7 @@ def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, A
     if order.append or order.refresh or order.overwrite:
         return False
     if order.resume:
-        # Raises an error that says what is different.
+        # Raises an error that lists the differences.
         Journal.resume(shop.root, identity, count, plan.recipe.record_type).close()
         return True
     raise TargetExistsError(
@@ -255,7 +255,7 @@ def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, A
 
 
 def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which chunks an earlier run has finished: whole records, unchanged objects, undamaged partial sums."""
+    """Return which chunks an earlier run finished, with complete records, unchanged objects and intact partial sums."""
     records, good = journal.read()
     now = seen[recipe.window.objects]
     for column, name in enumerate(("size", "time", "changed", "inode")):
@@ -271,7 +271,7 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
 
 
 def _checksums(plan: Plan, records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the checksum of every object: those that were read, and those of the part that stays as it was."""
+    """Return the checksums of all objects, both those that were read and those of the part that remains."""
     window, out = plan.recipe.window, np.zeros(plan.array.objects.size, np.int64)
     if plan.basis is not None and plan.basis.group.extra is not None:
         group = plan.basis.group
@@ -286,12 +286,12 @@ def _checksums(plan: Plan, records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
-    """Return how many elements of the whole array are missing, and how many of them are infinite."""
+    """Return the number of missing elements of the whole array, and how many of them are infinite."""
     missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
     basis = plan.basis
     if basis is not None and basis.group.extra is not None:
         missing += missing_before(basis, plan.layout)
-        # Where it is not known which of them stay, those of chunks that are read again count twice, so never too few.
+        # An upper bound: if it is unknown which of them remain, those of chunks that are read again count twice.
         nonfinite = min(missing, nonfinite + infinite_before(basis))
     return missing, nonfinite
 
@@ -302,7 +302,7 @@ def put_attributes(
     """Replace the attributes of a group, and bring consolidated metadata up to date."""
     group = group_documents(attributes, array.zarr_format)
     for name, document in group.items():
-        # The marker of a group of Zarr version 2 is there and stays.
+        # The marker of a Zarr version 2 group exists already and is left alone.
         if name != ".zgroup":
             part = aside / f".{name}.part"
             write_synced(part, document_bytes(document))
@@ -311,9 +311,9 @@ def put_attributes(
 
 
 def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: Path) -> None:
-    """Put the new group into the consolidated metadata of the store and of groups above the array, if there are any."""
+    """Update the consolidated metadata, if any, of the store and of groups above the array with the new group."""
     if isinstance(array.store, Url):
-        return  # done when the group is published
+        return  # this is done when the group is published
     parts = group_path(array.path).split("/")
     for depth in range(len(parts)):
         above = Path(node_folder(array.store, "/".join(parts[:depth])))
@@ -321,7 +321,7 @@ def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: P
 
 
 def _finish(shop: GroupStaging, array: ZarrArray) -> None:
-    """Finish what a killed process had put in place; consolidated metadata may still be those of the former group."""
+    """Finish the work of a killed process that had put a group in place; consolidated metadata may still be old."""
     if not shop.published:
         return
     consolidate(array, shop.target, shop.root)
@@ -329,19 +329,19 @@ def _finish(shop: GroupStaging, array: ZarrArray) -> None:
 
 
 def consolidate(array: ZarrArray, folder: Path, aside: Path) -> None:
-    """Bring consolidated metadata up to date with a group that is in its place."""
+    """Bring consolidated metadata up to date with a group that is already in place."""
     if folder.is_dir():
         renew(array, read_documents(folder, array.zarr_format), aside)
 
 
 def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
-    """Finish what a killed process had put in place, and remove what cannot be finished; leave the living alone."""
+    """Finish or remove the work of a killed process; do nothing if another process is still at work."""
     if not shop.root.is_dir():
         return
     try:
         shop.enter()
     except TargetError:
-        return  # another process is at work, or the directory is not ours: an attempt to build here will say so
+        return  # another process is at work, or the directory is not ours, which an attempt to build here will report
     try:
         shop.finish_increment(array)
         if not shop.published:
@@ -358,7 +358,7 @@ def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
 
 @contextmanager
 def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
-    """Hold the work directory; turn errors of the system into one sentence, and leave nothing useless behind."""
+    """Hold the work directory, turn system errors into one-sentence messages, and leave no useless directory behind."""
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
     again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
@@ -375,7 +375,7 @@ def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
         shop.clear()
         raise
     except AccessError:
-        # Refused until other places are allowed, which is another run.
+        # Access is refused until another run allows other places.
         shop.take_back()
         raise
     except CfaggError:

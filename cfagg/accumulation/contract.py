@@ -1,6 +1,6 @@
-"""Applying a term of a query to one chunk: kept positions are taken, segments are summed and added to their groups.
+"""Applying a term of a query to one chunk: positions are selected, segments are summed and added to their groups.
 
-`locate` says which positions of each chunk a term takes along an axis.
+`locate` determines the positions of each chunk that a term selects along an axis.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 Place = slice | Int64
-#: From a box and the axes to sum, to arrays with these axes of length 1.
+#: Function of a box and the axes to sum, which returns arrays with these axes of length 1.
 Reduce = Callable[[tuple[slice, ...], Axes], tuple[Array, ...]]
 
-#: Up to this number of pairs of segment and group, every combination of segments is summed in one go.
+#: Up to this number of pairs of segment and group, each combination of segments is summed by one call.
 _FEW = 64
 
 #: Segments of at least this length are summed by one call each, shorter ones all in one call.
@@ -41,24 +41,24 @@ _WHOLE = slice(None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """What a part takes of one chunk along one axis: the range ``low..high`` of it."""
+    """The selection that a part makes in one chunk along one axis, within the range ``low..high``."""
 
     chunk: int
     low: int
     high: int
-    #: Positions in the result, whose length of this chunk along the axis is `width`.
+    #: Positions in the result; the result of this chunk has length `width` along the axis.
     target: Place
     width: int
-    #: For a pick: which of ``low..high - 1``, counted from `low`, in the order of `target`.
+    #: For a pick: the selected positions relative to `low`, in the order of `target`.
     take: Place | None
-    #: For a fold: segments, counted from `low`, and (segment, index into `target`, coefficient) of each entry.
+    #: For a fold: segments, relative to `low`, and (segment, index into `target`, coefficient) of each entry.
     starts: Sequence[int] = ()
     stops: Sequence[int] = ()
     entries: Sequence[tuple[int, int, int]] = ()
 
 
 def locate(part: Part, edges: Edges, length: int) -> list[Local]:
-    """Return what a part takes of each chunk that it touches, ascending."""
+    """Return the selection of a part in each chunk that it touches, in ascending order."""
     start, stop = spans_of(part)
     if not len(start):
         return []
@@ -120,7 +120,7 @@ def _fold_locals(part: Fold, chunks: list[int], begin: list[int], end: list[int]
 def contract_raw(
     block: Array, term: Sequence[Local], mask: Mask | None, weights: Array | None, *, integer: bool
 ) -> tuple[Array, Array | None, Array]:
-    """Return total, weight and count of what one term takes of a block that spans its ranges ``low..high``."""
+    """Return total, weight and count of one term over a block that spans the term's ranges ``low..high``."""
     block = taken(block, term)
     weights = None if weights is None else taken(weights, term, spread=True)
 
@@ -136,9 +136,9 @@ def contract_raw(
 
 
 def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Array:
-    """Return what one term takes of a block of stored sums, in int64 or float64; nothing is missing in them."""
+    """Return the result of one term over a block of stored sums, in int64 or float64; sums have no missing values."""
     if integer and block.dtype.kind == "f":
-        block = np.rint(block).astype(np.int64)  # counts that another program keeps as real numbers
+        block = np.rint(block).astype(np.int64)  # counts that another program stored as real numbers
     block = taken(block, term)
 
     def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
@@ -149,7 +149,7 @@ def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Ar
 
 
 def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tuple[Array, Array]:
-    """Return what one term takes of sums ``high + low`` of twice float64's digits; `low` None stands for zeros."""
+    """Return the result of one term over double-double sums ``high + low``; `low` is None for zeros."""
     first = taken(high, term)
     rest = np.zeros_like(first) if low is None else taken(low, term)
     for axis, local in enumerate(term):
@@ -170,11 +170,11 @@ def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tupl
 
 
 def multiply_exactly(values: Array, factor: float) -> tuple[Array, Array]:
-    """Return rounded products and what rounding took away (Dekker's product, for a small whole factor)."""
+    """Return rounded products and their rounding errors (Dekker's product, for a small whole factor)."""
     total = values * factor
     if abs(factor) in (0.0, 1.0, 2.0):
         return total, np.zeros_like(total)
-    # Halves of the digits: their products with a factor of at most 26 bits are exact.
+    # Split values into halves of the digits, whose products with a factor of at most 26 bits are exact.
     wide = values * 134217729.0
     high = wide - (wide - values)
     low = values - high
@@ -188,7 +188,7 @@ def _at(ndim: int, axis: int, index: Any) -> tuple[Any, ...]:
 def _contract(
     reduce: Reduce, shape: tuple[int, ...], term: Sequence[Local], rows: Callable[[], tuple[Array, ...]]
 ) -> tuple[Array, ...]:
-    """Return the sums of a term, one array for each that `reduce` makes."""
+    """Return the sums of a term, one array for each that `reduce` returns."""
     folds = tuple(a for a, local in enumerate(term) if local.take is None)
     pairs = 1
     for a in folds:
@@ -235,7 +235,7 @@ def _one_by_one(
     folds: Axes,
     rows: Callable[[], tuple[Array, ...]],
 ) -> tuple[Array, ...]:
-    """Return the sums of a term with many segments: one axis after the other, the one that shrinks most first."""
+    """Return the sums of a term with many segments, axis by axis, starting with the one that shrinks most."""
     first = max(folds, key=lambda a: ((term[a].high - term[a].low) / len(term[a].starts), a))
     local = term[first]
     cells = int(np.prod([n for a, n in enumerate(shape) if a != first], dtype=np.int64))
@@ -261,15 +261,15 @@ def _segment_sums(values: Array, axis: int, local: Local) -> Array:
     cuts = np.array([local.starts, local.stops]).T.reshape(-1)
     if cuts[-1] == values.shape[axis]:
         cuts = cuts[:-1]
-    # Between two segments that touch, NumPy gives an element instead of an empty sum; every other one is left out.
+    # Every other result is of a gap between segments (one element if empty), and is dropped.
     sums: Array = np.add.reduceat(values, cuts, axis, dtype=kind)[_at(values.ndim, axis, slice(None, None, 2))]
     return sums
 
 
 def _distribute(sums: Array, axis: int, local: Local) -> Array:
-    """Return sums of segments times their coefficients, added to their groups."""
+    """Return the sums of groups, adding the sums of segments times their coefficients."""
     segment, coefficient, begin = by_target(local)
-    # Integers stay integers.
+    # In place, so that integers remain integers.
     parts = np.take(sums, segment, axis)
     parts *= coefficient.reshape([-1 if a == axis else 1 for a in range(sums.ndim)])
     out: Array = np.add.reduceat(parts, begin, axis)
@@ -277,7 +277,7 @@ def _distribute(sums: Array, axis: int, local: Local) -> Array:
 
 
 def _by_rows(block: Array, mask: Mask | None, weights: Array | None, integer: bool) -> Callable[[], tuple[Array, ...]]:
-    """Return a function that makes the summands of all elements of a small block: values, ones and weights."""
+    """Return a function that computes the summands of all elements of a small block: values, ones and weights."""
 
     def rows() -> tuple[Array, ...]:
         valid = np.ones(block.shape, bool) if mask is None else mask.valid(block)
@@ -308,7 +308,7 @@ def index_of(place: Sequence[slice | Array]) -> Any:
 
 
 def taken(block: Array, term: Sequence[Local], *, spread: bool = False) -> Array:
-    """Return a block with single positions taken, where a term keeps these; with `spread`, length 1 stands for all."""
+    """Return a block reduced to the positions that a term keeps; with `spread`, axes of length 1 are broadcast."""
     for axis, local in enumerate(term):
         if local.take is not None and not isinstance(local.take, slice) and not (spread and block.shape[axis] == 1):
             block = block[_at(block.ndim, axis, local.take)]
@@ -316,7 +316,7 @@ def taken(block: Array, term: Sequence[Local], *, spread: bool = False) -> Array
 
 
 def by_target(local: Local) -> tuple[Array, Array, Array]:
-    """Return segments in the order of their groups, how often each counts, and where groups begin."""
+    """Return segments in the order of their groups, their coefficients, and where groups begin."""
     entries = np.array(local.entries, np.int64).reshape(-1, 3)
     entries = entries[np.argsort(entries[:, 1], kind="stable")]
     segment, target, coefficient = entries.T

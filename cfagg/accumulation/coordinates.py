@@ -1,6 +1,6 @@
 """The coordinates of one array of a Zarr store, decoded by xarray.
 
-Where xarray cannot open the group, because another array in it is of an unknown kind or names no dimensions, the
+If xarray cannot open the group, because another array in it is of an unknown kind or has no dimension names, the
 coordinates of the array are read one by one.
 """
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 __all__ = ["labelled_array"]
 
-#: What xarray, or zarr-python under it, raises for what it cannot open.
+#: Exceptions that xarray, or zarr-python underneath, raises for stores that it cannot open.
 _FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError)
 
 #: Coordinates with more elements are left to xarray, which reads them lazily.
 _LARGE = 1 << 22
 
-#: Attributes that xarray uses for decoding, and does not show among those of the array.
+#: Attributes that xarray uses for decoding and does not list among those of the array.
 _DECODING = ("_ARRAY_DIMENSIONS", "dtype", *DECODING_ATTRIBUTES)
 
 
 def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
-    """Return an array with coordinates and attributes as xarray shows it; its values are not meant to be read."""
+    """Return an array with coordinates and attributes as in xarray; its values are not meant to be read."""
     read = _read_here(source, dims)
     if read is not None:
         return read
@@ -61,8 +61,8 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
 
 
 def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
-    """Return what xarray shows, `None` for unusual groups: text, arrays without dimension names, large coordinates."""
-    # Read without zarr-python, whose import would take longer than most queries.
+    """Return the array as in xarray, or `None` for unusual groups: text, large coordinates, unnamed dimensions."""
+    # This avoids zarr-python, whose import would take longer than most queries.
     arrays = _arrays_beside(source)
     if arrays is None or source.dims != dims:
         return None
@@ -107,7 +107,7 @@ def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
 
 
 def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
-    """Return every array of the group that holds an array; `None` where xarray would fail on one of them."""
+    """Return all arrays of the group that contains an array, or `None` if xarray would fail on one of them."""
     folder = source.folder.rpartition("/")[0]
     marker = "zarr.json" if source.zarr_format == 3 else ".zarray"
     out = {}
@@ -123,7 +123,7 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
         try:
             array = open_array(source.store, path_beside(source, name), any_type=True, allow=source.allow)
         except SourceError:
-            # A group, or an array that is damaged: xarray tells them apart.
+            # Either a group or a damaged array; xarray fails only on the latter.
             if is_group(f"{folder}/{name}", source.store):
                 continue
             return None
@@ -136,7 +136,7 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
 
 
 def _names_in(store: str, folder: str) -> list[str] | None:
-    """Return the names of what may be arrays in a group, `None` if a web server does not list them."""
+    """Return the names of possible arrays in a group, or `None` if a web server does not list them."""
     if not isinstance(store, Url):
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if not e.name.startswith("."))
@@ -147,7 +147,7 @@ def _names_in(store: str, folder: str) -> list[str] | None:
 
 
 def _names_dims(array: ZarrArray) -> bool:
-    """Return whether an array names its dimensions where xarray looks for the names."""
+    """Return whether an array has dimension names in the place where xarray looks for them."""
     if array.zarr_format == 3:
         given = array.document.get("dimension_names")
         return array.ndim == 0 or (isinstance(given, list) and all(isinstance(n, str) for n in given))
@@ -155,7 +155,7 @@ def _names_dims(array: ZarrArray) -> bool:
 
 
 def _attributes(array: ZarrArray) -> dict[str, Any] | None:
-    """Return attributes as xarray has them before decoding; `None` where a fill value is not understood."""
+    """Return attributes as xarray has them before decoding, or `None` if the fill value cannot be interpreted."""
     out = dict(array.attributes)
     if array.zarr_format == 2:
         out.pop("_FillValue", None)
@@ -181,14 +181,14 @@ def _values(array: ZarrArray) -> npt.NDArray[Any]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Let zarr-python open variable-length chunks without its warnings."""
+    """Let zarr-python open variable-length chunks without warnings."""
     with unequal_chunks(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
-    """Return an array with its coordinates, read one by one: those of its dimensions and those that it names."""
+    """Return an array with the coordinates of its dimensions and those that it names, read one by one."""
     import xarray as xr
 
     names = dict.fromkeys([*dims, *coordinate_names(source)])
@@ -214,7 +214,7 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
 
 
 def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Variable | None:
-    """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
+    """Return a coordinate as stored, or `None` if there is no such array or it has other dimensions."""
     import xarray as xr
 
     from cfagg.formats.zarr.fallback import open_by_zarr, store_of
@@ -232,6 +232,6 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     sizes = dict(zip(dims, source.shape, strict=True))
     if len(own) != array.ndim or any(sizes.get(d) != n for d, n in zip(own, array.shape, strict=True)):
         return None
-    # The fill value of a v2 array is often 0 and is ignored: a coordinate has no missing values (CF section 2.5.1).
+    # The fill value of a v2 array, often 0, is ignored, since coordinates have no missing values (CF section 2.5.1).
     decoded = decoded_array(source.store, path, source.allow)
     return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)

@@ -1,4 +1,4 @@
-"""Whether an array, and others on which answers depend, are still described as when it was accumulated."""
+"""Comparing the metadata of an array, and of others on which results depend, with those when it was accumulated."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ __all__ = [
 
 Int64 = npt.NDArray[np.int64]
 
-#: Attributes of a coordinate, or of weights, that change what its values mean.
+#: Attributes of a coordinate, or of weights, that affect the meaning of its values.
 _DECISIVE = ("units", "calendar", "standard_name", "bounds", "dtype", *STORAGE_ATTRIBUTES)
 
-#: Parts of metadata that are compared elsewhere, or do not matter.
+#: Parts of metadata that are compared elsewhere or are irrelevant.
 _IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", "storage_transformers")
 
 
@@ -55,21 +55,21 @@ class Neighbour:
 
     path: str
     use: str
-    #: `None` where it cannot be opened, so that something else is used in its place; `failure` says why.
+    #: `None` if it cannot be opened, so that something else is used in its place; `failure` gives the reason.
     array: ZarrArray | None
-    #: Stamps of its objects at one moment, shape (objects, 4); no rows where they were not asked for.
+    #: Stamps of its objects at one moment, shape (objects, 4); no rows if they were not requested.
     stamps: Int64
     failure: str = ""
 
     @cached_property
     def record(self) -> Related:
-        """What a group records about it, besides the stamps."""
+        """The record of it in a group, apart from the stamps."""
         if self.array is None:
             return Related(self.path, self.use, Table(), 0)
         return Related(self.path, self.use, description_of(self.array), self.array.objects.size)
 
     def current(self, source: ZarrArray) -> Neighbour:
-        """Return the array as it is now; `self` if its metadata have not changed."""
+        """Return the current state of the array, `self` if its metadata have not changed."""
         if self.array is None:
             same = opened(source, self.path, any_type=True) is None
         else:
@@ -84,7 +84,7 @@ class Neighbour:
 
 
 def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
-    """Return the metadata of an array, apart from its grid, that decide which values its stored bytes stand for."""
+    """Return the metadata of an array, apart from its grid, that determine which values its stored bytes represent."""
     document = array.document
     names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
     out = {name: canonical(document[name]) for name in names if name in document}
@@ -95,7 +95,7 @@ def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
 
 
 def description_of(array: ZarrArray) -> Table[str, str]:
-    """Return the metadata of a related array that decide its values and their meaning."""
+    """Return the metadata of a related array that determine its values and their meaning."""
     out = {name: canonical(value) for name, value in array.document.items() if name not in _IDLE}
     out["dims"] = canonical(list(array.dims))
     out |= {name: canonical(array.attributes[name]) for name in _DECISIVE if name in array.attributes}
@@ -103,8 +103,8 @@ def description_of(array: ZarrArray) -> Table[str, str]:
 
 
 def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
-    """Return the related arrays of an array that is going to be accumulated, with their stamps."""
-    # To be called before any of them is read, so that changes meanwhile are noticed (`Neighbour.unchanged`).
+    """Return the related arrays of an array that is about to be accumulated, with their stamps."""
+    # To be called before any of them is read, so that later changes are noticed (`Neighbour.unchanged`).
     uses = dict.fromkeys(_coordinates(source), "coordinate")
     if isinstance(weights, str):
         for path in _areas(source) if weights == "area" else _variable(source, weights):
@@ -118,7 +118,7 @@ def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
 
 
 def neighbours_of(source: ZarrArray, related: Sequence[Related]) -> tuple[Neighbour, ...]:
-    """Return the related arrays that an accumulation names, as they are now, without stamps."""
+    """Return the current state, without stamps, of the related arrays that an accumulation names."""
     return tuple(_neighbour(source, r.path, r.use, look=False) for r in related)
 
 
@@ -151,7 +151,7 @@ def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
 
 
 def label_of(related: Related) -> str:
-    """Return the use and path of a related array in words."""
+    """Return a text with the use and path of a related array."""
     return f"{'coordinate' if related.use == 'coordinate' else 'weights from'} {related.path!r}"
 
 
@@ -165,7 +165,7 @@ def _neighbour(source: ZarrArray, path: str, use: str, *, look: bool) -> Neighbo
 
 
 def _coordinates(source: ZarrArray) -> list[str]:
-    """Return paths at which coordinates of an array may be: those of its dimensions, and those that it names."""
+    """Return the possible paths of an array's coordinates: those of its dimensions, and those that it names."""
     names = dict.fromkeys([*source.dims, *coordinate_names(source)])
     return [path_beside(source, name) for name in names if name != source.name]
 
@@ -176,13 +176,13 @@ def _variable(source: ZarrArray, name: str) -> list[str]:
 
 
 def _measures(source: ZarrArray) -> list[str]:
-    """Return the path of the variable that attributes name for the areas of cells, whether it exists or not."""
+    """Return the path of the variable that attributes name for cell areas, whether it exists or not."""
     measure = area_measure(source)
     return [] if measure is None else [path_beside(source, measure)]
 
 
 def _areas(source: ZarrArray) -> list[str]:
-    """Return what areas of cells may be made from: the variable that holds them, else coordinates and their bounds."""
+    """Return the paths of the possible sources of cell areas: the area variable, else coordinates and their bounds."""
     found = _measures(source)
     if found and opened(source, found[0], any_type=True) is not None:
         return found
@@ -203,9 +203,9 @@ class Differences:
     """How the description of an array differs from that at the time of the build."""
 
     problems: tuple[Problem, ...] = ()
-    #: Dimensions that are longer now: their size then and now.
+    #: Dimensions that have grown, with their size then and now.
     grown: Mapping[str, tuple[int, int]] = field(default_factory=Table)
-    #: Whether anything but growth changed.
+    #: Whether there are changes other than growth.
     other: bool = False
 
     def __bool__(self) -> bool:
@@ -213,13 +213,13 @@ class Differences:
 
 
 def differences(source: ZarrArray, extra: Extra) -> Differences:
-    """Return what differs between an array and the description that its accumulation keeps."""
+    """Return the differences between an array and the description in its accumulation."""
     weights = None if extra.weights is None else extra.weights.kind
     return _differences(source, extra.source, extra.packing, extra.mask, weights)
 
 
 def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
-    """Return what has changed of an array since the group of another writer was opened."""
+    """Return the changes of an array since the group of another writer was opened."""
     if then.ndim == now.ndim and names_none(now):
         now = replace(now, dims=then.dims)
     described = Source.of(then.name, then.dims, then.grid, then.dtype, encoding_of(then, None), then.objects.size)
@@ -231,7 +231,7 @@ def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
 def _differences(
     now: ZarrArray, then: Source, packing: Packing | None, mask: MaskRecord, weights: str | None
 ) -> Differences:
-    """Return what differs between an array and a description of it."""
+    """Return the differences between an array and a description of it."""
     if now.dims != then.dims:
         return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(now.dims)}"),), other=True)
     sizes = list(zip(then.dims, then.shape, now.shape, strict=True))
@@ -248,12 +248,12 @@ def _differences(
 
 
 def names_none(array: ZarrArray) -> bool:
-    """Return whether an array does not name its dimensions."""
+    """Return whether an array has no dimension names."""
     return array.dims == tuple(f"dim_{d}" for d in range(array.ndim)) and "_ARRAY_DIMENSIONS" not in array.attributes
 
 
 def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -> list[Problem]:
-    """Return what has changed of the encoding of stored bytes."""
+    """Return the changes of the encoding of stored bytes."""
     now = encoding_of(source, weights)
     return [
         Problem(name, f"{shorten(then.get(name, 'absent'))}, now {shorten(now.get(name, 'absent'))}")
@@ -263,7 +263,7 @@ def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -
 
 
 def _cuts(then: Grid, source: ZarrArray) -> list[Problem]:
-    """Return the dimensions along which the chunks have changed."""
+    """Return the changes of chunks, by dimension."""
     return [
         Problem("chunks", f"along {d!r} {_chunks(then, i)}, now {_chunks(source.grid, i)}")
         for i, d in enumerate(source.dims)
@@ -272,20 +272,20 @@ def _cuts(then: Grid, source: ZarrArray) -> list[Problem]:
 
 
 def _same_chunks(then: Grid, now: Grid, axis: int) -> bool:
-    """Return whether chunks are the same within the shape that both arrays have in common."""
+    """Return whether chunks are the same within the extent that both arrays have in common."""
     a, b = then.axes[axis], now.axes[axis]
     if isinstance(a, Regular) and isinstance(b, Regular):
         return a.chunk == b.chunk
     if then.matrix_shape[axis] > limits.MAX_PARTITIONS:  # not a genuine array, and too many edges to list
         return False
     n = min(then.shape[axis], now.shape[axis])
-    # The chunk at the common end may reach beyond it in one of them.
+    # In one of them, the chunk at the end of the common extent may reach beyond it.
     old, new = then.edges[axis], now.edges[axis]
     return np.array_equal(old[old < n], new[new < n])
 
 
 def _chunks(grid: Grid, axis: int) -> str:
-    """Return the chunks along an axis in words."""
+    """Return a text that describes the chunks along an axis."""
     edges = grid.axes[axis]
     if isinstance(edges, Regular):
         return f"chunks of {edges.chunk}"
@@ -293,7 +293,7 @@ def _chunks(grid: Grid, axis: int) -> str:
 
 
 def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> list[Problem]:
-    """Return what has changed of the attributes that decide how stored values are read."""
+    """Return the changes of the attributes that determine how stored values are read."""
     try:
         now = read_meaning(source)
     except (ConformError, UnsupportedError) as error:
@@ -308,7 +308,7 @@ def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> li
 
 
 def check_listed(array: ZarrArray) -> None:
-    """Refuse an array that xarray reads differently, because consolidated metadata are older than its own."""
+    """Refuse an array that xarray reads differently because its consolidated metadata are outdated."""
     for other in listed(array):
         then = read_meaning(other)
         problems = _meaning(array, then.packing, then.mask)
@@ -327,7 +327,7 @@ def check_listed(array: ZarrArray) -> None:
 
 
 def _stored_form(array: ZarrArray) -> dict[str, str]:
-    """Return what else decides the values of stored bytes, as it was understood: codecs have several spellings."""
+    """Return further properties that determine decoded values, as parsed, since codecs have several spellings."""
     way = array.decoder
     return {
         "fill value": repr(array.fill_value),
@@ -338,7 +338,7 @@ def _stored_form(array: ZarrArray) -> dict[str, str]:
 
 
 def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:
-    """Return what has changed of the attributes that say which values are missing; 5 and 5.0 are the same value."""
+    """Return the changes of the attributes that determine which values are missing; 5 and 5.0 are the same value."""
     problems = []
     # NaN always means missing.
     before, after = ({v for v in m.fills if v == v} for m in (old, new))  # noqa: PLR0124

@@ -1,4 +1,4 @@
-"""What a query would read: arrays, terms, chunks, elements and bytes."""
+"""Reports of the arrays, terms, chunks, elements and bytes that a query would read."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
 __all__ = ["Explanation", "Step", "explain"]
 
-#: What is needed for each statistic that is computed from sums.
+#: Quantities needed for each statistic that is computed from sums.
 _NEEDS: dict[str, tuple[Quantity, ...]] = {
     "sum": ("data", "weights"),
     "mean": ("data", "weights"),
     "count": ("counts",),
 }
 
-#: Number of chunks whose stored sizes are looked up; the rest are taken to be like these.
+#: Number of chunks whose stored sizes are looked up; the others are assumed to be similar.
 _LOOKED_UP = 20_000
 
-#: What is said where the answer decides what is read.
+#: Remark if the data to read depend on the result.
 _DOUBT = "if the sums turn out to be too imprecise for an answer, its cells are read as well"
 
 _CHUNKS, _ELEMENTS, _BYTES = "chunks", "elements", "read"
@@ -48,9 +48,9 @@ class Step:
     array : str
         Path of the array in the store.
     role : str
-        What it gives: ``"cells"``, ``"sums"``, ``"weights"``, ``"counts"``, or a name of statistics.
+        Its contents: ``"cells"``, ``"sums"``, ``"weights"``, ``"counts"``, or the kind of a statistic.
     terms : tuple of str
-        What is taken along each reduced dimension, for every term: ``"core time"``, ``"edge time, whole latitude"``.
+        The selection along each reduced dimension, for every term: ``"core time"``, ``"edge time, whole latitude"``.
     chunks : int
         Number of chunks that are decoded.
     elements : int
@@ -69,21 +69,21 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a query would read.
+    """A report of the data that a query would read.
 
     Parameters
     ----------
     variable : str
         Path of the array.
     statistic : str
-        What is asked for.
+        The requested statistic.
     steps : tuple of Step
-        Arrays that are read; none where the answer is known from what is open already.
+        Arrays that are read; none if the result is known from data already in memory.
     instead : Step
-        What would be read without an accumulation.
+        Data that would be read without an accumulation.
     proven : bool
-        Whether it is certain before anything is read that sums give the answer.  If not, cells of some ranges may be
-        read as well, at most those of `instead`, where too many digits of a difference of sums were lost to rounding.
+        Whether it is certain before anything is read that sums suffice.  If not, cells of some ranges may be read as
+        well, at most those of `instead`, if too many digits of a difference of sums were lost to rounding.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Explanation:
 
 
 def explain(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what a statistic would read, at most; no chunk of values is read."""
+    """Return a report of the most that a statistic would read, without reading any chunk of values."""
     if statistic in _NEEDS:
         plan = plan_sums(group, request, _NEEDS[statistic])
         proof = Proof(group, plan)
@@ -190,7 +190,7 @@ def _numbers(what: Step | Explanation) -> tuple[str, str, str]:
 
 
 def _steps(group: Group, reading: Reading) -> Iterator[Step]:
-    """Return one step for each array of a reading."""
+    """Yield one step for each array of a reading."""
     sums_of = {"raw": "cells", "data": "sums"}
     for array in reading.arrays:
         role = sums_of.get(reading.quantity, reading.quantity) if array is reading.array else "low parts"
@@ -209,7 +209,7 @@ def _steps(group: Group, reading: Reading) -> Iterator[Step]:
 
 
 def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]], elements: int) -> Any:
-    """Return the numbers of chunks, of elements and of bytes that are read."""
+    """Return the numbers of chunks, elements and bytes that are read."""
     if takes_parts(array):
         number = size = 0
         for _, terms in touched:
@@ -232,14 +232,14 @@ def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple
 
 
 def _name(group: Group, term: Term) -> str:
-    """Return what a term takes along each reduced dimension."""
+    """Return a text with the selection of a term along each reduced dimension."""
     return ", ".join(
         f"{role.value} {dim}" for role, dim in zip(term.roles, group.dims, strict=True) if role is not Role.KEPT
     )
 
 
 def _instead(group: Group, request: Request) -> Step:
-    """Return what would be read without an accumulation."""
+    """Return the step that would be needed without an accumulation."""
     number = decoded = cells = 1
     for a, (edges, n) in enumerate(zip(group.source.grid.axes, group.source.shape, strict=True)):
         part = fold(request.reduced[a]) if a in request.reduced else Pick(np.asarray(request.kept[a]))

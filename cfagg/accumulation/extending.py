@@ -1,7 +1,7 @@
-"""Extending a group that grows in place by what has been appended to its array, at a cost that does not grow with it.
+"""Extending a group in place after its array has grown, at a cost that does not depend on the length of the array.
 
-Only what has been appended is read, together with the end of the array before it that was not final.  Of the group's
-own arrays the last chunks are written again and new ones are added; rows are appended to the tables of stamps and
+Only the appended data are read, together with the last part of the earlier array if it was not final.  In the group's
+own arrays, the last chunks are rewritten and new ones are added; rows are appended to the tables of stamps and
 checksums.
 """
 
@@ -51,7 +51,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Extension:
-    """What is written to extend a group, and what was read for it."""
+    """The changes that extend a group, and a record of the data read to compute them."""
 
     increment: Increment
     plan: Plan
@@ -65,14 +65,14 @@ class Extension:
     related: tuple[Related, ...]
 
     def unchanged(self) -> None:
-        """Raise an error if anything was written since it was read."""
+        """Raise an error if any of the data were written since they were read."""
         unchanged(self.plan.array, self.seen, self.which)
         for each in self.related:
             each.unchanged(self.plan.array)
 
 
 class Writes(Target):
-    """What is written to an existing group; it is kept in memory until all of it is known."""
+    """The changes to an existing group, kept in memory until they are complete."""
 
     in_place = True
 
@@ -87,7 +87,7 @@ class Writes(Target):
         self._before = {name: place[2] for name, place in extra.checks.places.items()}
         self._before |= {name: own[0] for name, own in extra.checks.own.items()}
         self._old = {array.name: array for sums in group.sums.values() for array in sums.each()}
-        #: Existing statistics by name: the arrays of their level, and the kind among these.
+        #: Existing statistics by name: the arrays of their level, and the kind of this one.
         self._statistics = {
             name: (level.arrays, kind)
             for record in extra.statistics
@@ -98,13 +98,13 @@ class Writes(Target):
         self._grows = {spec.name: layout.grows for spec, _, _ in layout.growing()}
 
     def keep(self, spec: ArraySpec) -> None:
-        """Leave an array as it is."""
+        """Leave an array unchanged."""
         if spec.name not in self._before:
             raise NotInPlaceError("a level of its statistics is missing")
         self.metadata[spec.name] = self._before[spec.name]
 
     def _there(self, name: str) -> ZarrArray | None:
-        """Return the existing array of a name, `None` if it is new."""
+        """Return the existing array of a name, or `None` if it is new."""
         if name in self._statistics:
             arrays, kind = self._statistics[name]
             return arrays[kind]
@@ -121,7 +121,7 @@ class Writes(Target):
                 self.objects[f"{spec.name}/{name}"] = document_bytes(each)
 
     def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
-        """Leave a chunk as it is."""
+        """Leave a chunk unchanged."""
 
     def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
         data = bytes(encoded)
@@ -131,7 +131,7 @@ class Writes(Target):
 
 
 def extend(group: Group, threads: int, memory: int) -> Extension:
-    """Return what extends a group whose array has grown; raise `NotInPlaceError` where that is not enough."""
+    """Return the extension of a group whose array has grown; raise `NotInPlaceError` if it must be rewritten."""
     related = still(group)
     plan = _plan(group, related)
     basis, recipe, array = plan.basis, plan.recipe, plan.array
@@ -191,7 +191,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
 
 
 def _plan(group: Group, related: tuple[Related, ...]) -> Plan:
-    """Return what is read, and the arrays as they will be."""
+    """Return the plan of an extension: the data to read, and the arrays after it."""
     array, extra, axis = group.source, group.extra, group.grows
     found = group.differences
     if extra is None or extra.growth is None or axis is None or group.table is None:
@@ -218,7 +218,7 @@ def _plan(group: Group, related: tuple[Related, ...]) -> Plan:
 
 
 def _excluded(basis: Basis, records: npt.NDArray[Any]) -> tuple[int, int]:
-    """Return how many elements of the whole array are missing, and how many of them are infinite."""
+    """Return the number of missing elements of the whole array, and how many of them are infinite."""
     missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
     extra = basis.group.extra
     assert extra is not None  # noqa: S101  (the group grows)
@@ -229,7 +229,7 @@ def _excluded(basis: Basis, records: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _missing_after(basis: Basis) -> int:
-    """Return how many elements are missing, by the counts of the group, in the part that is not final."""
+    """Return the number of missing elements in the part that is not final, from the counts of the group."""
     group, axis = basis.group, basis.axis
     extra = group.extra
     assert extra is not None  # noqa: S101  (the group grows)
@@ -269,7 +269,7 @@ def _extend_levels(partial: PartialSums, basis: Basis, writes: Writes) -> None:
         start, below = 0, dict[str, npt.NDArray[Any]]()
         for specs in sorted(levels, key=lambda level: level.level):
             if specs.arrays["count"].shape[basis.axis] <= basis.limit(specs.axes, specs.level):
-                break  # no cell is new, nor is one of those above
+                break  # neither this level nor those above have new cells
             start, below = _extend_level(specs, start, below, partial, basis, writes)
 
 
@@ -281,7 +281,7 @@ def _extend_level(
     basis: Basis,
     writes: Writes,
 ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
-    """Write what is new of a level, and return where it begins, and its values; `start` and `below` are of the last."""
+    """Write the new part of a level; return its start and values.  `start` and `below` are those of the level below."""
     axis, spec, group = basis.axis, specs.arrays["count"], basis.group
     known = {v.level: v.arrays for v in group.statistics[tuple(group.dims[a] for a in specs.axes)]}
     old = known.get(specs.level, {})
@@ -300,7 +300,7 @@ def _extend_level(
                 cut = np.concatenate([read_region(lower, _box(lower.shape, axis, first, start)), cut], axis)
             cells[kind] = cut
         found = merged(specs, cells, partial)
-    # The first chunk that is written may begin with what stays.
+    # The first chunk to write may begin with values that are kept.
     begin = stay // spec.chunks[axis] * spec.chunks[axis]
     out = {}
     for kind, each in specs.arrays.items():
@@ -313,12 +313,12 @@ def _extend_level(
 
 
 def _box(shape: Axes, axis: int, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """Return a range along one axis and all of the others."""
+    """Return a box with a range along one axis and the full extent of the others."""
     return tuple((start, stop) if a == axis else (0, n) for a, n in enumerate(shape))
 
 
 def _write_slabs(spec: ArraySpec, begin: int, values: npt.NDArray[Any], axis: int, writes: Writes) -> None:
-    """Write the chunks of an array from an entry along an axis on."""
+    """Write the chunks of an array from a position along an axis onwards."""
     first = begin // spec.chunks[axis]
     grid = tuple(n - first if a == axis else n for a, n in enumerate(spec.grid))
     for local in np.ndindex(grid):

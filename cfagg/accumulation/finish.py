@@ -1,4 +1,4 @@
-"""The second phase: cumulative sums, statistics of chunks with their pyramid, and attributes of the group last."""
+"""The second phase of a build: cumulative sums, statistics of chunks with their pyramid, and finally attributes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Box = tuple[tuple[int, int], ...]
 _BLOCK = 1 << 20
 
 
-#: One chunk of the statistics of a level, of all kinds: the arrays, its index, and the arrays of the level below.
+#: One chunk of the statistics of a level, for all kinds: the arrays, its index, and the arrays of the level below.
 LevelTask = tuple[Level[ArraySpec], Axes, Mapping[str, ZarrArray]]
 
 
@@ -76,7 +76,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
     axis = stay = 0
     if basis is not None:
         dims = tuple(partial.recipe.window.array.dims[a] for a in specs.axes)
-        # The pyramid grows with the array: the earlier state may not have this level.
+        # The pyramid grows with the array, so the earlier state may not have this level.
         old = next((v.arrays for v in basis.group.statistics[dims] if v.level == specs.level), {})
         axis = basis.axis
         stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
@@ -96,7 +96,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
 
 
 def lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
-    """Return the statistics of chunks, from the pass over the data."""
+    """Return the statistics of chunks that the pass over the data computed."""
     window, axes = partial.recipe.window, specs.axes
     local = tuple(
         (a - window.first_chunk(i), b - window.first_chunk(i))
@@ -119,7 +119,7 @@ def _higher(
     shape = [b - a for a, b in box]
     width = FAN_OUT ** len(specs.axes)
     if math.prod(shape) * width > _BLOCK and max(shape) > 1:
-        # Halves along the longest axis, until their cells fit.
+        # Split along the longest axis until the cells fit.
         axis = int(np.argmax(shape))
         middle = box[axis][0] + shape[axis] // 2
         halves = [
@@ -178,7 +178,7 @@ def finish(
             target.create(spec)
     tasks: Iterator[Task] = chain.from_iterable(sum_tasks(s, excluded=partial.excluded) for s in layout.sums)
     _share(lambda task: run_task(task, partial, target), tasks, workers)
-    # Statistics include all cells: nothing is subtracted from them.
+    # Statistics include all cells, outliers too, because nothing is ever subtracted from them.
     partial = replace(partial, repairs=None)
     depth = max((v.level for v in layout.levels), default=-1)
     for level in range(depth + 1):
@@ -201,7 +201,7 @@ def finish(
 
 
 def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement: Judgement) -> dict[str, Any]:
-    """Return the attributes of the group, whose arrays are written."""
+    """Return the attributes of the group, whose arrays have been written."""
     array, meaning, layout, weights = plan.array, plan.meaning, plan.layout, plan.weights
     dims = array.dims
 
@@ -267,7 +267,7 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
 
 
 def _checks(layout: Layout, target: Target, *, counts: bool) -> Checks:
-    """Return the checksums by which the written arrays are known."""
+    """Return the checksums that identify the written arrays."""
     places = {
         name: (place, len(target.checksums[name]), target.metadata[name])
         for name, place in layout.places(counts=counts).items()
@@ -280,13 +280,13 @@ def _checks(layout: Layout, target: Target, *, counts: bool) -> Checks:
 
 
 def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
-    """Write the metadata of the group, which makes it one."""
+    """Write the metadata of the group, which make it valid."""
     target.documents[""] = group_documents(attributes, target.zarr_format)
     write_documents(target.folder, target.documents[""])
 
 
 def missing_before(basis: Basis, layout: Layout) -> int:
-    """Return how many elements are missing in the part of the array that stays as it was."""
+    """Return the number of missing elements in the part of the array that is not read again."""
     extra, source = basis.group.extra, basis.group.extra.source if basis.group.extra is not None else None
     if extra is None or source is None or not extra.excluded.missing:
         return 0
@@ -297,7 +297,7 @@ def missing_before(basis: Basis, layout: Layout) -> int:
     counts = sums.arrays.get("counts")
     if counts is None:
         return 0
-    # The last sample holds the whole sum; along axes at full resolution, the part that stays is added up.
+    # The last sample is the whole sum; along axes at full resolution, the part that is kept is added up.
     box = [(n - 1, n) if a in specs.axes else (0, n) for a, n in enumerate(counts.shape)]
     limit = basis.limit(specs.axes)
     box[basis.axis] = (limit - 1, limit) if basis.axis in specs.axes else (0, limit)
@@ -312,6 +312,6 @@ def missing_before(basis: Basis, layout: Layout) -> int:
 
 
 def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:
-    """Do tasks with a few threads."""
+    """Run tasks in a few threads."""
     for _ in map(work, tasks) if workers == 1 else run_threads(work, tasks, workers, "accumulate"):
         pass

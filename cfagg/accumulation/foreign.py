@@ -1,16 +1,16 @@
-"""Accumulation groups of other writers: those that follow the convention alone, as NASA's published generator does.
+"""Accumulation groups of other writers, which follow only the convention, such as NASA's published generator.
 
-Such a group does not say which cells it counted, what its weights are, or to which data it belongs.  It is opened as
-far as a few chunks of the data confirm it (`foreign_check`), and what is known to be wrong with it is named.  That
-generator departs from the convention in these points:
+Such a group does not record which cells it counted, its weights, or the data it belongs to.  Only those parts are used
+that a few chunks of the data confirm (`foreign_check`), and known errors are reported.  The generator departs from the
+convention in these points:
 
 - it drops the part of a dimension after the last whole stride of whole chunks; that part is read from the data;
-- it counts every value not below the array's fill value, the fill value itself included, and lets NaN into its sums;
-- it keeps sums in the type of the data, and some of them as differences under a filter of its own (`foreign_arrays`);
-- along time, the first sum is always that over two chunks, whatever the stride;
+- it counts all values not below the array's fill value, including the fill value itself, and lets NaN into its sums;
+- it stores sums in the dtype of the data, and some of them as differences with a filter of its own (`foreign_arrays`);
+- along time, the first sum always covers two chunks, whatever the stride;
 - it names the array's dimensions in the group only.
 
-Source: ``nasa/zarr-accumulation-generation`` as published in 2023, read and run, for its format.
+Source: ``nasa/zarr-accumulation-generation`` as published in 2023; its format was determined by reading and running it.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _UNSURE = (
     "they are now cannot be checked"
 )
 
-#: Bytes up to which an array is read whole where its masks cannot be told apart otherwise.
+#: Largest array, in bytes, that is read whole if its masks cannot be distinguished otherwise.
 _SCANNED = 2**28
 
 
 def open_foreign(
     source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, ...], given: Any = None
 ) -> Group:
-    """Return an accumulation group that another program wrote, as far as it can be used."""
+    """Return the usable parts of an accumulation group that another program wrote."""
     where = f"{source.store}: group {path!r}"
     source = _with_dims(source, attributes)
     combinations = parse_group(attributes, source.dims, source=where)
@@ -128,7 +128,7 @@ def open_foreign(
 
 
 def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
-    """Return the array with the dimensions that the group lists in its order, where the array itself names none."""
+    """Return the array with dimensions named in the order of the group's list, if the array itself has no names."""
     if not names_none(source):
         return source
     tree = attributes.get(KEY)
@@ -147,13 +147,13 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
 
 
 def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> bool:
-    """Return whether the group holds temporary arrays that only NASA's generator leaves behind."""
+    """Return whether the group contains temporary arrays that only NASA's generator leaves behind."""
     folder = node_folder(source.store, path)
     return any(is_there(f"{folder}/{name}_temp", ".zarray", source.store) for name in combinations.arrays)
 
 
 def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
-    """Return the weights that the sums may have been made with, the likeliest first."""
+    """Return the weights with which the sums may have been computed, likeliest first."""
     if given is not None:
         found = find_weights(source, given, _SCANNED)
         return (CellWeights(found.axes, given=found.values),) if found is not None else ()
@@ -164,12 +164,12 @@ def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """What the data confirm of some sums: the places of the samples by combination, and what is wrong with others."""
+    """The result of comparing sums with the data: sample positions by combination, and errors of unconfirmed sums."""
 
     mask: MaskRecord
     samples: dict[Dims, Samples] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    #: Whether nothing is confirmed, and sums of weights contradict the weights.
+    #: Whether sums of weights contradict the weights.
     other_weights: bool = False
 
 
@@ -180,7 +180,7 @@ def _confirm(
     weights: CellWeights | None,
     generated: bool,
 ) -> _Trial:
-    """Return the mask that the data confirm, and per combination the places of the samples under it."""
+    """Return the mask that the data confirm, and for each combination the sample positions under it."""
     masks = [] if generated else [meaning.mask]
     if source.fill_declared and np.isfinite(source.fill_value):
         masks.append(MaskRecord(valid_min=source.fill_value, unsigned=meaning.mask.unsigned))
@@ -203,7 +203,7 @@ def _confirm(
                 contradicted |= reasons[0].of_data
                 other_weights |= reasons[0].of_weights
         if len(confirmed) > len(best.samples) or not best.problems:
-            # Sums that contradict the data show that these were rewritten, or counted in another way throughout.
+            # Sums that contradict the data show that the data were rewritten, or all counted in another way.
             best = _Trial(mask, {} if contradicted else confirmed, wrong, other_weights)
         if not wrong:
             break
@@ -211,11 +211,11 @@ def _confirm(
 
 
 def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) -> str | None:
-    """Return what is wrong if cells that the array declares missing were counted as "not below the fill value"."""
+    """Return the error if cells that the array declares missing were counted as "not below the fill value"."""
     declared = meaning.mask
     fill = source.fill_value
     if fill == 0:
-        # Zarr's default, which nobody chose to mean missing.
+        # Zarr's default, which nobody chose as a missing value.
         declared = replace(declared, fills=tuple(f for f in declared.fills if f != 0))
     marks = [f for f in declared.fills if f >= fill]
     bounded = declared.valid_max is not None or (declared.valid_min is not None and declared.valid_min > fill)
@@ -233,7 +233,7 @@ def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) ->
 
 
 def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str | None:
-    """Return why values may be missing, in which case sums without counts give no means; `None` if none can be."""
+    """Return why values may be missing (sums without counts then give no means), or `None` if none can be."""
     if source.dtype.kind in "biu" and mask == MaskRecord(unsigned=mask.unsigned):
         return None
     if source.size * source.dtype.itemsize > _SCANNED:
@@ -245,7 +245,7 @@ def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str 
 def _remarks(
     source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: CellWeights | None, generated: bool
 ) -> list[str]:
-    """Return what a user should know about how values were counted."""
+    """Return remarks for users about how values were counted."""
     out = ["it seems to have been written by NASA's generator"] if generated else []
     if weights is not None and weights.latitude is not None:
         out.append(f"weights are taken to be the cosine of {weights.latitude!r}")
@@ -257,7 +257,7 @@ def _remarks(
 
 
 def _roundings(source: ZarrArray, found: Mapping[Dims, StoredSums], samples: Mapping[Dims, Samples]) -> list[str]:
-    """Return what the precision and places of the samples mean for answers."""
+    """Return remarks on how the precision and positions of the samples limit results."""
     out = []
     worst: dict[str, float] = {}
     for combination, places in samples.items():

@@ -1,8 +1,8 @@
-"""Arrays of an accumulation that another program wrote: which are complete, their samples, and missing weights.
+"""Arrays of an accumulation that another program wrote: completeness, sample positions, and missing weights.
 
-NASA's generator of accumulations writes some arrays through the filter ``accumulation_delta_filter``, as differences
-along the accumulated dimension.  No Zarr library knows this filter, and its own decoder needs the shape of a chunk,
-which filters of Zarr v2 are not given; here it is taken from the metadata of the array.
+NASA's generator of accumulations writes some arrays with the filter ``accumulation_delta_filter``, as differences along
+the accumulated dimension.  No Zarr library supports this filter, and its own decoder needs the shape of a chunk, which
+is not passed to filters of Zarr v2; here the shape is taken from the metadata of the array.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class DeltaArray(ZarrArray):
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """How chunks are decoded: the other codecs undone, then the differences added up."""
+        """The decoder of chunks, which undoes the other codecs and then adds up the differences."""
         first, *others = self.document["filters"]
         stored = np.dtype(self.document["dtype"])
         inner = _others(self.document, others, stored)
-        if inner is None:  # `undo_deltas` has made sure that there is one
+        if inner is None:  # `undo_deltas` has checked that there is one
             return None
         axis = _axis(first)
         shape = tuple(self.document["chunks"])
 
         def add_up(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
             deltas = elements(raw, stored, prod(shape)).reshape(shape)
-            # In more digits than stored, so that adding up does not round once more.
+            # In more digits than stored, so that adding up does not round again.
             return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
 
         nbytes = prod(shape) * stored.itemsize
@@ -69,18 +69,18 @@ def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
 
 
 def has_deltas(array: ZarrArray) -> bool:
-    """Return whether an array is stored through the filter."""
+    """Return whether an array is stored with the filter."""
     filters = array.document.get("filters")
     return array.zarr_format == 2 and any(isinstance(f, dict) and f.get("id") == FILTER for f in filters or ())
 
 
 def stored_type(array: ZarrArray) -> np.dtype[Any]:
-    """Return the type in which the elements of an array are stored, even if they are read in another."""
+    """Return the dtype in which the elements of an array are stored, even if they are read in another."""
     return np.dtype(array.document["dtype"]) if isinstance(array, DeltaArray) else array.dtype
 
 
 def undo_deltas(array: ZarrArray) -> ZarrArray:
-    """Return an array that reads as sums if it is stored as their differences, any other array unchanged."""
+    """Return an array that is read as sums if it is stored as their differences; any other array is unchanged."""
     if not has_deltas(array):
         return array
     first, *others = array.document["filters"]
@@ -99,13 +99,13 @@ def undo_deltas(array: ZarrArray) -> ZarrArray:
 
 
 def _others(document: Mapping[str, Any], filters: list[Any], dtype: np.dtype[Any]) -> Decoder | None:
-    """Return the decoder of the other codecs, `None` if one of them is not supported."""
+    """Return the decoder of the other codecs, or `None` if one of them is not supported."""
     found = decoder({**document, "filters": filters}, 2, dtype)
     return None if found is None or found.order is not None else found
 
 
 def _axis(filter_: dict[str, Any]) -> int | None:
-    """Return the axis of the stored array along which it holds differences: the first one that is accumulated."""
+    """Return the axis of the stored array along which differences are stored, the first one that is accumulated."""
     order, accumulated = filter_.get("accumulation_dim_order_idx"), filter_.get("accumulation_dimension")
     if not isinstance(order, list) or not isinstance(accumulated, list):
         return None
@@ -113,7 +113,7 @@ def _axis(filter_: dict[str, Any]) -> int | None:
 
 
 def find_latitude(source: ZarrArray) -> CellWeights | None:
-    """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
+    """Return the cosine of the latitude along one of the dimensions, or `None` if no latitude is found."""
     for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
         coordinate = beside(source, name)
         if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
@@ -122,7 +122,7 @@ def find_latitude(source: ZarrArray) -> CellWeights | None:
             found = np.cos(np.deg2rad(read_cells(coordinate, [(0, length)]).astype(np.float64)))
         except FragmentReadError:
             continue
-        # The cosine at a pole may be a little below 0 by rounding; those of longitudes reach far below.
+        # The cosine at a pole may be slightly negative by rounding; cosines of longitudes are clearly negative.
         if np.isfinite(found).all() and (found >= -1e-7).all():
             found.flags.writeable = False
             return CellWeights((axis,), given=found, latitude=coordinate.name)
@@ -130,7 +130,7 @@ def find_latitude(source: ZarrArray) -> CellWeights | None:
 
 
 def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
-    """Return whether a coordinate is a latitude, by its name or attributes, stored in unpacked degrees."""
+    """Return whether a coordinate is a latitude by its name or attributes, and stored in unpacked degrees."""
     named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(coordinate.attributes) == "latitude"
     return named and coordinate.dtype.kind in "iuf" and "scale_factor" not in coordinate.attributes
 
@@ -140,7 +140,7 @@ Samples = tuple[npt.NDArray[np.int64] | None, ...]
 
 @dataclass(frozen=True)
 class StoredSums:
-    """The well-formed sums of one combination, and the places where its samples may be, likeliest first."""
+    """The well-formed sums of one combination, and the possible positions of its samples, likeliest first."""
 
     arrays: Sums[ZarrArray]
     places: tuple[Samples, ...]
@@ -149,7 +149,7 @@ class StoredSums:
 def read_stored_sums(
     source: ZarrArray, path: str, combination: Dims, names: Names, weighted: bool, problems: list[Problem]
 ) -> StoredSums | None:
-    """Return the arrays of one combination and where their samples may be, or note why they cannot be used."""
+    """Return the arrays and possible sample positions of one combination, or note why they cannot be used."""
     label = "+".join(combination)
     data_name = names.weighted if weighted else names.unweighted
     if data_name is None or (names.weights is None and weighted):
@@ -166,14 +166,14 @@ def read_stored_sums(
         what = f"dimensions {counts.dims}, shape {counts.shape} and strides {found[1][1]}"
         expected = f"{data.dims}, {data.shape} and {stride} like {data_name!r}"
         problems.append(Problem(counts.name, f"{what}, not {expected}"))
-    # Sums of weights may be whole numbers where these hardly overflow.
+    # Sums of weights may be integers if these hardly overflow.
     elif weighted and (
         data.dtype.kind != "f" or (counts is not None and counts.dtype.kind != "f" and counts.dtype.itemsize < 8)
     ):
         whole = next(a.dtype.name for a, _ in found if a.dtype.kind != "f")
         problems.append(Problem(label, f"weighted sums that were truncated to whole numbers ({whole}) are of no use"))
     else:
-        # Real sums of any real numbers are as good as they can be.
+        # Sums of real numbers need no check, since their range is not limited.
         info = None if source.dtype.kind == "f" else np.iinfo(source.dtype)
         least, most = (0, 0) if info is None else (int(info.min), int(info.max))
         for (array, _), low, high in zip(found, (least, 0), (most, 1), strict=False):
@@ -199,7 +199,7 @@ def read_stored_sums(
 def _open(
     source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]
 ) -> tuple[ZarrArray, tuple[int, ...]] | None:
-    """Return an array of sums whose attributes fit the group, and its strides, or note why not."""
+    """Return an array of sums that fits the group, and its strides, or note why it does not fit."""
     array = find(source, path, name, problems)
     attributes = None if array is None else parsed(array, source.dims, combination, problems)
     if array is None or attributes is None:
@@ -223,7 +223,7 @@ def newest(array: ZarrArray) -> int:
 def _places(
     source: ZarrArray, axes: tuple[int, ...], data: ZarrArray, strides: tuple[int, ...], problems: list[Problem]
 ) -> tuple[Samples, ...] | None:
-    """Return where samples are by the convention, and where the generator puts them, or note a wrong shape."""
+    """Return sample positions by the convention and as the generator writes them, or note a wrong shape."""
     before = len(problems)
     regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
     early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
@@ -234,7 +234,7 @@ def _places(
                 problems.append(Problem(data.name, f"expected size {length} along {dim!r}, found {size}"))
             continue
         whole = sample_positions(source.grid.axes[axis], length, stride)
-        edges = source.grid.edges[axis]  # `open_foreign` has made sure that there are not too many
+        edges = source.grid.edges[axis]  # `open_foreign` has checked that there are not too many
         # Partial chunks and strides at the end of the array may have been dropped.
         fewest = (int(np.searchsorted(edges, length, side="right")) - 1) // stride
         if not max(fewest, 1) <= size <= len(whole):
@@ -242,7 +242,7 @@ def _places(
             problems.append(Problem(data.name, f"expected {expected} samples along {dim!r}, found {size}"))
             continue
         regular[axis] = whole[:size]
-        # Over the first two chunks, then one more stride each.
+        # The first sample covers two chunks, each following one another stride.
         index = 2 + stride * np.arange(size)
         if index[-1] < len(edges) and stride > 2:
             early[axis] = np.minimum(edges[index], length)

@@ -1,8 +1,8 @@
-"""Comparing the sums of other writers with the data: a few chunks are added up.
+"""Comparing the sums of other writers with the data, by adding up a few chunks.
 
-A group without cfagg's own attribute says neither how its data were masked and weighted nor that they are still the
-same.  Its sums at the first, middle and last chunks reveal most mistakes: other weights, missing values that were
-counted, samples at other places, parts that were never written, data that were rewritten.
+A group without cfagg's own attribute does not record how its data were masked and weighted, nor whether they are
+unchanged.  Its sums at the first, middle and last chunks reveal most mistakes: other weights, missing values that were
+counted, samples at other positions, parts that were never written, data that were rewritten.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Array = npt.NDArray[Any]
 Range = tuple[int, int]
 Box = tuple[Range, ...]
 
-#: Most elements that one comparison adds up, and most bytes of chunks that it decodes for them.
+#: Limits of one comparison: elements to add up, and bytes of chunks to decode for them.
 _ELEMENTS, _BYTES = 2**22, 2**29
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How the values of an array are counted: their type as read, which are missing, and weights, known or not."""
+    """How the values of an array are counted: dtype as read, missing values, and weights, known or not."""
 
     dtype: np.dtype[Any]
     mask: MaskRecord
@@ -43,23 +43,23 @@ class Terms:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """What is wrong with some sums."""
+    """An error found in some sums."""
 
     message: str
-    #: Whether they contradict the data, which discredits all sums of the group instead of these only.
+    #: Whether the sums contradict the data, which discredits all sums of the group, not only these.
     of_data: bool = True
     #: Whether sums of weights differ, so that the weights may not be the assumed ones.
     of_weights: bool = False
 
 
 def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
-    """Return which values count."""
+    """Return a boolean array that is true where values count."""
     return Mask.of(values.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(values)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The sum over a box by the difference of two stored sums, and their size, which bounds its rounding error."""
+    """The sum over a box as the difference of two stored sums, and their size, which bounds its rounding error."""
 
     array: ZarrArray
     value: Array
@@ -67,7 +67,7 @@ class Stored:
 
     @property
     def rounding(self) -> float:
-        """Relative error of a sum, by the type in which it is stored, however it was added up."""
+        """Bound of the relative error of a sum, by the dtype in which it is stored, however it was added up."""
         stored = stored_type(self.array)
         return max(64 * float(np.finfo(stored).eps), 1e-11) if stored.kind == "f" else 1e-12
 
@@ -78,15 +78,15 @@ class Stored:
 
 
 class Comparison:
-    """The stored sums of one combination against the data, box by box."""
+    """Compares the stored sums of one combination with the data, box by box."""
 
     def __init__(self, source: ZarrArray, arrays: SumArrays, terms: Terms) -> None:
         self.source, self.arrays, self.terms = source, arrays, terms
-        #: By box along the other dimensions, the mean weight of cells that was found there first.
+        #: The mean cell weight that was first found, by box along the other dimensions.
         self.found: dict[Box, Array] = {}
 
     def check(self, box: Box, index: dict[int, int]) -> Mismatch | None:
-        """Return what is wrong with the sums over a box that ends at these samples."""
+        """Return an error in the sums over a box that ends at these samples, if any."""
         weights, sum_of_weights = self.terms.weights, "count" if self.terms.weights is None else "sum of weights"
         stored = [
             (name, self._stored(array, box, index))
@@ -121,9 +121,9 @@ class Comparison:
     def _by_bounds(
         self, box: Box, index: dict[int, int], weight: Stored, total: Stored, values: Array, valid: Array
     ) -> Mismatch | None:
-        """Compare with what holds for sums with any weights that are not negative."""
-        # A mean lies between the smallest and the largest of its values.  Where the sums of weights show that cells
-        # weigh the same all along the summed dimension, the sums of the data follow from them.
+        """Return a violation of conditions that sums with any non-negative weights satisfy."""
+        # A mean is between the smallest and the largest of its values.  If the sums of weights show that cells have the
+        # same weight all along the summed dimension, they determine the sums of the data.
         axes = tuple(index)
         real = np.where(valid, values, 0.0)
         raw, size, count = (x.sum(axis=axes, keepdims=True) for x in (real, np.abs(real), valid.astype(np.float64)))
@@ -145,7 +145,7 @@ class Comparison:
         return None
 
     def _same(self, box: Box, index: dict[int, int], one: Array, lost: Array) -> Array:
-        """Return where cells have the same weight in two ranges of one dimension."""
+        """Return a boolean array that is true where cells have the same weight in two ranges of one dimension."""
         rest = tuple(r for d, r in enumerate(box) if d not in index)
         before = self.found.setdefault(rest, one)
         if before is one or len(index) != 1:
@@ -175,7 +175,7 @@ class Comparison:
         *,
         of_weights: bool = False,
     ) -> Mismatch:
-        """Return the first of the sums that are wrong."""
+        """Return the error of the first wrong sum."""
         at = _first(wrong)
         place = ", ".join(
             f"{d} {a}:{b}" if i in index else f"{d} {a + n}"
@@ -190,7 +190,7 @@ def _first(wrong: Array) -> tuple[int, ...]:
 
 
 def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Terms) -> Mismatch | None:
-    """Return what is wrong with the sums of one combination, `None` where they agree with the data."""
+    """Return an error in the sums of one combination, or `None` if they agree with the data."""
     summed = [d for d, positions in enumerate(samples) if positions is not None]
     if any(positions is not None and not positions.size for positions in samples):
         return Mismatch("it has no sums", of_data=False)
@@ -226,7 +226,7 @@ def _at(samples: Samples, d: int, k: int) -> int:
 
 
 def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> Box | None:
-    """Return a box of the source: these ranges and, along the other dimensions, a chunk at a place from 0 to 1."""
+    """Return a box of these ranges and, along the other dimensions, one chunk at a relative position from 0 to 1."""
     box, chunks = [], 1
     for d, (edges, length) in enumerate(zip(source.grid.edges, source.shape, strict=True)):
         if d in ranges:
@@ -240,7 +240,7 @@ def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> Box | Non
     if chunks * cells * source.dtype.itemsize > _BYTES:
         return None
     free = [d for d in range(len(box)) if d not in ranges]
-    # The far end is kept, since a writer may have left it out.
+    # Keep the far end, which a writer may have left out.
     while free and prod(b - a for a, b in box) > _ELEMENTS:
         d = max(free, key=lambda d: box[d][1] - box[d][0])
         a, b = box[d]
@@ -251,7 +251,7 @@ def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> Box | Non
 
 
 def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord | None, declared: MaskRecord) -> bool:
-    """Return whether any cell counts by one mask, or at all, and is missing by another; reads all of the data."""
+    """Return whether any cell is missing by one mask and counts by the other, if given; read all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
         values = read_cells(source, source.grid.extent(index)).view(dtype)
         missing = ~valid_cells(values, declared)
