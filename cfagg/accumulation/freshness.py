@@ -1,8 +1,8 @@
-"""Whether an accumulation still belongs to its data, checked against the files with every answer.
+"""Checks with every query that an accumulation still belongs to its data, by comparison with the files.
 
-The metadata of the array, never consolidated ones, are read again, and so are those of coordinates and of the arrays
-that weights were made from.  For every stored object on which the answer depends, size, times and inode are compared
-with those at the time when its values were summed.  Nothing is hashed here, and nothing is written.
+The metadata of the array, of its coordinates and of the arrays that weights were made from are read again, and never
+from consolidated metadata.  For every stored object on which the result depends, size, times and inode are compared
+with those when its values were summed.  Nothing is hashed here, and nothing is written.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ __all__ = ["Changes", "changes", "check", "check_trust", "is_replaced", "touched
 
 Int64 = npt.NDArray[np.int64]
 
-#: Number of changed objects that are named one by one.
+#: Largest number of changed objects that are named one by one.
 _NAMED = 15
 
-#: Related arrays on another machine that are requested at the same time.
+#: Number of concurrent requests for related arrays of a remote store.
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What has changed since an accumulation was built."""
+    """The changes since an accumulation was built."""
 
     problems: tuple[Problem, ...]
-    #: Dimensions that are longer now: their size then and now.
+    #: Dimensions that have grown, with their size then and now.
     grown: Mapping[str, tuple[int, int]]
     #: Whether anything else in the description changed: dimensions, type, chunks, packing, missing values.
     other: bool
-    #: Index of each object written, created or removed since, among those at the build; `None` where not known.
+    #: Index of each object written, created or removed since, among those at the build; `None` if unknown.
     written: Int64 | None
-    #: What changed of coordinates and of the arrays that weights were made from.
+    #: Changes of coordinates and of the arrays that weights were made from.
     related: tuple[Problem, ...] = field(default=())
 
     def __bool__(self) -> bool:
@@ -73,11 +73,11 @@ class Changes:
 
 
 def check(group: Group, request: Request | None = None, trust_for: float = 0.0) -> None:
-    """Raise `StaleError` if anything on which an answer depends has changed since the accumulation was built."""
-    # To be called after the data of a query have been read: an object that was written before or during the reading
-    # has another stamp now, since change times never go back and inodes in use are not reused.  Stamps equal to those
-    # of the build prove that no object was written from then until now.  For a group of another writer, only the
-    # state in which it was opened can be compared.
+    """Raise `StaleError` if anything on which a result depends has changed since the accumulation was built."""
+    # To be called after the data of a query have been read: an object that was written before or during the reading now
+    # has another stamp, since change times never go back and inodes in use are not reused.  Stamps equal to those of
+    # the build prove that no object was written since.  For a group of another writer, only the state in which it was
+    # opened can be compared.
     looks, now = group.looks, time.monotonic()
     if now - looks.described >= trust_for:
         _check_description(group)
@@ -105,7 +105,7 @@ def check(group: Group, request: Request | None = None, trust_for: float = 0.0) 
 
 
 def check_trust(trust_for: float) -> float:
-    """Return the seconds for which one check is trusted."""
+    """Return the number of seconds for which one check is trusted, or raise `OptionError`."""
     given: object = trust_for
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
         raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
@@ -147,7 +147,7 @@ def changes(group: Group) -> Changes:
 
 
 def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | None]:
-    """Return the array as it is now (the opened one if its metadata are the same), and how its description differs."""
+    """Return the present array (the opened one if its metadata are the same) and the differences of its description."""
     try:
         same = current_signature(group.source) == group.source.signature
         source = group.source if same else open_array(group.store, group.variable, allow=group.source.allow)
@@ -159,7 +159,7 @@ def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | N
 
 
 def _related(group: Group) -> list[tuple[Problem, bool]]:
-    """Return what has changed of related arrays, and for each problem whether only stamps differ."""
+    """Return the changes of related arrays, each with a flag that is true if only stamps differ."""
     if group.extra is None:
         return []
     place = group.extra.source.objects
@@ -182,13 +182,13 @@ def _related(group: Group) -> list[tuple[Problem, bool]]:
 
     if not isinstance(group.source.store, Url) or len(cases) < 2:
         return [problem for case in cases for problem in problems(case)]
-    # Another machine answers several requests as fast as one.
+    # A remote store answers several requests as fast as one.
     with ThreadPoolExecutor(min(len(cases), _AT_ONCE)) as pool:
         return [problem for found in pool.map(problems, cases) for problem in found]
 
 
 def _written(group: Group, source: ZarrArray) -> tuple[Int64 | None, list[Problem]]:
-    """Return which of the objects at the build have other stamps now, and name the first of them."""
+    """Return the index of objects whose stamps have changed since the build, and problems that name the first ones."""
     if group.extra is None or source.dims != group.dims:
         return None, []
     try:
@@ -208,7 +208,7 @@ def _written(group: Group, source: ZarrArray) -> tuple[Int64 | None, list[Proble
 
 
 def _named(source: ZarrArray, index: Int64, before: Int64, after: Int64) -> list[Problem]:
-    """Name the first of some objects whose stamps differ, and count the others."""
+    """Return problems that name the first of some objects whose stamps differ, and count the others."""
     kind = "chunk" if source.objects is source.grid else "shard"
     problems = [
         Problem(f"{kind} {tuple(i.tolist())}", _sentence(before[k], after[k])) for k, i in enumerate(index[:_NAMED])
@@ -219,7 +219,7 @@ def _named(source: ZarrArray, index: Int64, before: Int64, after: Int64) -> list
 
 
 def _sentence(before: Int64, after: Int64) -> str:
-    """Return what happened to an object, by its stamps."""
+    """Return a text that describes the change of an object, from its stamps."""
     if after[0] < 0:
         return "no longer stored"
     size = f", {before[0]:,} bytes before, now {after[0]:,}" if before[0] not in (-1, after[0]) else ""
@@ -238,13 +238,13 @@ def _moment(nanoseconds: int) -> str:
 
 
 def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]) -> Int64:
-    """Return the numbers of the objects that an answer depends on, ascending."""
-    # Let an answer be the sum of a_c·x_c + b_c·y_c over all cells c, where x_c is the value at the time of the build,
+    """Return the numbers of the objects on which a result depends, in ascending order."""
+    # Let a result be the sum of a_c·x_c + b_c·y_c over all cells c, where x_c is the value at the time of the build,
     # and y_c the value now, if it was read.  Whatever the plan, a_c + b_c is the number of ranges that contain the
-    # cell, and 0 outside.  So the answer is right if x_c = y_c wherever a_c or b_c is not 0.  Outside the ranges,
+    # cell, and 0 outside.  So the result is right if x_c = y_c wherever a_c or b_c is not 0.  Outside the ranges,
     # a_c = -b_c, and both are 0 unless the cell itself was read, as edges are with strides, to subtract them from the
-    # core.  Extremes and centred squares use nodes and cells within the ranges only.  Hence an answer depends on the
-    # objects that hold a cell of the ranges, and on those of which a chunk was read.
+    # core.  Extremes and centred squares use nodes and cells within the ranges only.  Hence a result depends on the
+    # objects that contain a cell of the ranges, and on those of which a chunk was read.
     along = []
     for a, (axis, length) in enumerate(zip(source.objects.axes, source.shape, strict=True)):
         runs = request.reduced.get(a)
@@ -267,7 +267,7 @@ def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]
 
 
 def _held(axis: Regular | Int64, length: int, starts: Int64, stops: Int64) -> Int64:
-    """Return the objects along one dimension that hold cells of the ranges, each once."""
+    """Return the objects along one dimension that contain cells of the ranges, each once."""
     count = axis.count if isinstance(axis, Regular) else len(axis) - 1
     if not len(starts) or not length:
         return np.empty(0, np.int64)

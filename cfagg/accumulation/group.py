@@ -1,8 +1,8 @@
-"""The opened accumulation of an array: its sums, counts, weights and statistics, and what they were made from.
+"""The opened accumulation of an array: its sums, counts, weights and statistics, and a record of their sources.
 
-An opened group is complete and consistent: every array that it names exists with the right type, dimensions and shape,
-and its samples fit the chunks of the source.  Whether the source has changed since is checked separately, after every
-query, by `cfagg.accumulation.freshness`.
+An opened group is complete and consistent: every array that it names exists with the right dtype, dimensions and shape,
+and its samples fit the chunks of the source.  After every query, `cfagg.accumulation.freshness` checks separately
+whether the source has changed since.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = [
 ]  # fmt: skip
 
 Dims = tuple[str, ...]
-#: Which raw values count as missing.
+#: The raw values that count as missing.
 Mask = MaskRecord
 type Paths = Iterable[str | os.PathLike[str]]
-#: Sample positions per axis of the source, `None` along axes that are not accumulated.
+#: Sample positions for each axis of the source, `None` for axes that are not accumulated.
 Samples = tuple[npt.NDArray[np.int64] | None, ...]
 
 
-#: Weights with more cells than this are not held in memory, nor summed cell by cell where their sums are stored.
+#: Weights with more cells than this are not kept in memory, nor summed cell by cell if their sums are stored.
 MANY_WEIGHTS = 1 << 22
 
 
@@ -52,15 +52,15 @@ type SumArrays = Sums[ZarrArray]
 
 @dataclass(frozen=True, eq=False)
 class CellWeights:
-    """The weights of cells, perhaps along fewer dimensions than the source; stored, given, or known by sums only."""
+    """The weights of cells, possibly with fewer dimensions than the source: stored, given, or known only as sums."""
 
     #: Axis of the source of each axis of the weights, ascending.
     axes: tuple[int, ...]
     stored: ZarrArray | None = None
-    #: In memory: those that a user gave, or the cosine of `latitude`.
+    #: Weights in memory: those given by a user, or the cosine of `latitude`.
     given: npt.NDArray[np.float64] | None = None
     latitude: str | None = None
-    #: The array, for messages.
+    #: The array, as messages name it.
     where: str = ""
 
     @property
@@ -70,12 +70,12 @@ class CellWeights:
 
     @property
     def many(self) -> bool:
-        """Whether there are too many to hold in memory."""
+        """Whether there are too many to keep in memory."""
         return self.stored is not None and self.stored.size > MANY_WEIGHTS
 
     @cached_property
     def array(self) -> npt.NDArray[np.float64]:
-        """The weights, read when they are first asked for; read-only."""
+        """The weights, read on first use; read-only."""
         if self.given is not None:
             return self.given
         if self.stored is None:
@@ -99,17 +99,17 @@ class Outliers:
     """Cells whose magnitude exceeds `limit`, which are kept out of the sums."""
 
     limit: float
-    #: Where positions and values are kept.
+    #: The arrays of positions and values.
     stored: tuple[ZarrArray, ZarrArray]
 
     @cached_property
     def positions(self) -> npt.NDArray[np.int64]:
-        """Positions in the source, of shape (cells, dimensions), read when they are first asked for."""
+        """Positions in the source, of shape (cells, dimensions), read on first use."""
         return read_whole(self.stored[0])
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
-        """The stored values, read when they are first asked for."""
+        """The stored values, read on first use."""
         return read_whole(self.stored[1])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Outliers:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The accumulation of one array, opened; its sums and statistics are of stored values."""
+    """The opened accumulation of one array; its sums and statistics are those of stored values."""
 
     store: str
     variable: str
@@ -128,39 +128,39 @@ class Group:
     dims: Dims
     #: By combination: the tuple of accumulated dimensions, in the order of `dims`.
     sums: Mapping[Dims, SumArrays]
-    #: Per axis the positions b: sample k is the sum over ``[0, b[k])``; None along axes at full resolution.
+    #: For each axis its positions b: sample k is the sum over ``[0, b[k])``; None for axes at full resolution.
     samples: Mapping[Dims, Samples]
     #: Levels of the pyramid by combination, finest first.
     statistics: Mapping[Dims, tuple[Level[ZarrArray], ...]]
-    #: Real value of a stored one x: ``scale * x + offset``.
+    #: A stored value x represents ``scale * x + offset``.
     scale: float
     offset: float
-    #: Type as which stored values are read: that of `source`, or its unsigned twin where ``mask.unsigned``.
+    #: The dtype of stored values as read: that of `source`, or its unsigned counterpart if ``mask.unsigned``.
     dtype: np.dtype[Any]
     mask: Mask
     weights: CellWeights | None
-    #: The numbers in which values were summed: "float64", "int64" or "double-double".
+    #: The kind of numbers in which values were summed: "float64", "int64" or "double-double".
     kind: str
-    #: Whether nothing is missing, so that counts and weights need not be read.
+    #: Whether there are no missing values, so that counts and weights need not be read.
     complete: bool
     #: The attribute ``cfagg``; None for a group of another writer.
     extra: Extra | None = field(repr=False)
-    #: Stamps and checksums of stored objects when the group was built: of the source, then of related arrays.
+    #: Stamps and checksums of stored objects when the group was built, first of the source, then of related arrays.
     stamps: ZarrArray | None = field(repr=False)
-    #: What users should know about a group of another writer; `None` for cfagg's own.
+    #: Remarks for users about a group of another writer; `None` for cfagg's own groups.
     foreign: str | None
     #: Inode, size and times of the group's own metadata document.
     identity: tuple[int, ...] = field(repr=False)
     outliers: Outliers | None = field(default=None, repr=False)
     #: The related arrays as they were when the group was opened.
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
-    #: The stamps of a group that grows in place.
+    #: The table of stamps of a group that grows in place.
     table: GrowingTable | None = field(default=None, repr=False)
-    #: The checksum that the attributes carry of themselves.
+    #: The checksum of the attributes that is stored in them.
     seal: int = field(default=0, repr=False)
-    #: Stamps and checksums of the objects that are there now, if they were adopted.
+    #: Stamps and checksums of the present objects, if they were adopted.
     adopted: npt.NDArray[np.int64] | None = field(default=None, repr=False)
-    #: Index of every chunk of the source that was read by the query that this copy of the group is for.
+    #: Index of every chunk of the source read by the query for which this copy of the group was made.
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class Group:
 
     @property
     def grows(self) -> int | None:
-        """The axis along which the group grows in place; `None` where it is built as a whole."""
+        """The axis along which the group grows in place, or `None` if it is built as a whole."""
         growth = None if self.extra is None else self.extra.growth
         return None if growth is None else self.dims.index(growth.dim)
 
@@ -179,17 +179,17 @@ class Group:
 
     @cached_property
     def reader(self) -> ZarrReader:
-        """A reader of the array itself."""
+        """A reader of the source array."""
         return ZarrReader(self.source)
 
     @cached_property
     def differences(self) -> Differences:
-        """How the description of `source` differs from that at the time of the build."""
+        """The differences of the description of `source` from that at the time of the build."""
         return Differences() if self.extra is None else differences(self.source, self.extra)
 
     @cached_property
     def objects(self) -> npt.NDArray[np.int64]:
-        """Stamps and checksums, read when first needed: bytes, two times, inode and checksum by row."""
+        """Stamps and checksums, read on first use; each row has bytes, two times, inode and checksum."""
         if self.adopted is not None:
             return self.adopted
         if self.stamps is None:
@@ -218,21 +218,21 @@ class Group:
 
     @cached_property
     def looks(self) -> Looks:
-        """When metadata and objects were last found unchanged."""
+        """The times when metadata and objects were last found unchanged."""
         return Looks()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has to check everything itself.
+        # Times are not pickled, since another process has to check everything itself.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def asked(self) -> Group:
-        """Return a copy for one query, which records the chunks that it reads, and shares what was read before."""
+        """Return a copy for one query, which records the chunks that it reads and shares earlier data."""
         # Computed now, since each copy would compute its own otherwise.
         _ = self.looks, self.objects
         return self.copied(read=set())
 
     def copied(self, **changed: Any) -> Group:
-        """Return a copy that shares what was read before, with some fields or cached properties changed."""
+        """Return a copy that shares data that were read before, with some fields or cached properties changed."""
         out = object.__new__(Group)
         out.__dict__.update(self.__dict__, **changed)
         return out
@@ -251,7 +251,7 @@ class Group:
 
 
 class Looks:
-    """When metadata and objects were last found unchanged, by the clock of this machine."""
+    """The times when metadata and objects were last found unchanged, by the clock of this machine."""
 
     def __init__(self) -> None:
         self.described = -math.inf
@@ -275,7 +275,7 @@ def adopt_command(store: str, variable: str) -> str:
 
 
 def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False) -> StaleError:
-    """Return the error that names what changed and the commands that help; `adoptable` where only stamps differ."""
+    """Return the error that names changes and the commands that help; `adoptable` if only stamps differ."""
     what, refresh = f"the accumulation of {group.variable!r}", command(group.store, group.variable, "--refresh")
     if group.extra is None:
         replacing = command(group.store, group.variable, "--overwrite")
@@ -300,11 +300,11 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
 
 
 def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
-    """Return how many objects there were along each dimension when an accumulation was built."""
+    """Return the number of objects along each dimension when an accumulation was built."""
     then = group.source.grid if group.extra is None else group.extra.source.grid
     if source.objects is source.grid:
         return then.matrix_shape
-    # Shards have the same shape as then, since codecs are compared.
+    # The shape of shards cannot have changed, since codecs are compared.
     return tuple(
         -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
         for axis, n in zip(source.objects.axes, then.shape, strict=True)

@@ -1,10 +1,10 @@
-"""The two tables of a group that grows in place: rows are appended, and never written again once they are final.
+"""The two tables of a group that grows in place: rows are appended, and never rewritten once they are final.
 
-One has the stamps of stored objects, the other the checksums of the chunks of the group's own arrays.  Each row names
-what it belongs to.  Final ("standing") rows have one checksum that is continued by each increment.  After them come
-"moving" rows, of what the next increment may write again, such as a chunk that is not full.  The attributes of the
-group say how many rows of either kind there are; anything stored beyond them is ignored.  What stays of the sums when
-the array grows follows from its length alone.
+One has the stamps of stored objects, the other the checksums of the chunks of the group's own arrays.  Each row has a
+key that identifies its object or chunk.  Final ("standing") rows have one checksum that each increment continues.  They
+are followed by "moving" rows, for objects and chunks that the next increment may rewrite, such as a chunk that is not
+full.  The attributes of the group give the number of rows of either kind; anything stored beyond them is ignored.
+Which sums remain valid when the array grows depends only on its length.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ __all__ = [
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows in a chunk of a table, which is written again when a row is appended.
+#: Rows in a chunk of a table; a chunk is rewritten when a row is appended to it.
 ROWS = 1 << 11
 
-#: Numbers of a row: what it belongs to; then stamp and checksum of an object, or CRC-32C of a chunk.
+#: Columns of a table: the key; then stamp and checksum of an object, or CRC-32C of a chunk.
 STAMPS, CHECKS = 6, 2
 
-#: Bits of a key for the number of an object or chunk; those above are the number of the array.
+#: Bits of a key for the number of an object or chunk; the higher bits are the number of the array.
 _BITS = 44
 
 
 class NotInPlaceError(Exception):
-    """A group cannot be extended in place, for the reason that the text gives; it is written anew instead."""
+    """A group cannot be extended in place, for the reason in the message, and is rewritten instead."""
 
 
 def keys(which: int, numbers: npt.ArrayLike) -> Int64:
-    """Return the keys of objects or chunks of an array by their numbers."""
+    """Return the keys of objects or chunks of an array from their numbers."""
     return np.asarray(numbers, np.int64) + (which << _BITS)
 
 
 def split(found: Int64) -> tuple[Int64, Int64]:
-    """Return the array of each key, and the number within it."""
+    """Return the number of the array of each key, and the number of the object or chunk within it."""
     return found >> _BITS, found & ((1 << _BITS) - 1)
 
 
 def moved[T](along: Sequence[T], axis: int) -> tuple[T, ...]:
-    """Return the values of all axes with one axis first: the order in which growing arrays number their chunks."""
+    """Return the values of all axes with one axis first, the order in which growing arrays number their chunks."""
     return (along[axis], *along[:axis], *along[axis + 1 :])
 
 
 def room(rows: int) -> int:
-    """Return the length of a table for a number of rows: whole chunks."""
+    """Return the length of a table for a number of rows, rounded up to whole chunks."""
     return max(1, -(-rows // ROWS)) * ROWS
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a table: those that stand from now on, and those that the next increment may write again."""
+    """Rows of a table: those that are final from now on, and those that the next increment may rewrite."""
 
     standing: Int64
     moving: Int64
@@ -83,20 +83,20 @@ def _crc(rows: Int64, before: int = 0) -> int:
 
 @dataclass(frozen=True, eq=False)
 class GrowingTable:
-    """A stored table, and what the attributes of the group say about it."""
+    """A stored table, and its record in the attributes of the group."""
 
     array: ZarrArray
-    #: Rows that stand, their CRC-32C, rows after them, and their CRC-32C.
+    #: Number of final rows and their CRC-32C, then the number of the other rows and their CRC-32C.
     record: tuple[int, int, int, int]
 
     @cached_property
     def moving(self) -> Int64:
-        """The rows that the next increment may write again."""
+        """The rows that the next increment may rewrite."""
         return self._checked(self._last[self.record[0] % ROWS :], self.record[3])
 
     @cached_property
     def standing(self) -> Int64:
-        """The rows that stay."""
+        """The final rows."""
         stood = self.record[0]
         return self._checked(self._last[:stood] if stood < ROWS else self._read(0, stood), self.record[1])
 
@@ -114,19 +114,19 @@ class GrowingTable:
         return dict(self.moving.tolist())
 
     def crc(self, which: int, number: int) -> int | None:
-        """Return the CRC-32C of a chunk, `None` where there is none."""
+        """Return the CRC-32C of a chunk, or `None` if there is none."""
         key = (which << _BITS) + number
         found = self._moving_crcs.get(key)
         return self._crcs.get(key) if found is None else found
 
     @property
     def before(self) -> Int64:
-        """The rows that stand in the chunk in which the others begin, without comparing checksums."""
+        """The final rows of the chunk in which the moving rows begin, without comparing checksums."""
         return self._last[: self.record[0] % ROWS]
 
     @cached_property
     def _last(self) -> Int64:
-        """All rows from the chunk on in which the last standing row may be, read at once."""
+        """All rows from the start of the chunk in which the moving rows begin, read at once."""
         standing, _, count, _ = self.record
         return self._read(standing // ROWS * ROWS, standing + count)
 
@@ -151,7 +151,7 @@ class GrowingTable:
 
 
 def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
-    """Return the first chunk of a table to write, the rows from there on, and the new record of the table."""
+    """Return the first chunk of a table to write, the rows from there onwards, and the new record of the table."""
     stood, crc = (0, 0) if table is None else table.record[:2]
     head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before
     record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
@@ -160,7 +160,7 @@ def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[
 
 @dataclass(frozen=True)
 class Standing:
-    """How much along `axis` is final: chunks of the source, elements, and samples."""
+    """The final extent along `axis`, in chunks of the source, elements, and samples."""
 
     axis: int
     chunk: int
@@ -168,7 +168,7 @@ class Standing:
     sample: int
 
     def limit(self, axes: tuple[int, ...], level: int | None = None) -> int:
-        """Return how many entries along `axis` stay: of sums over `axes`, or of statistics of a level."""
+        """Return the number of final entries along `axis`, of sums over `axes` or of statistics of a level."""
         if self.axis not in axes:
             return self.position
         if level is None:
@@ -180,7 +180,7 @@ class Standing:
 
 
 def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
-    """Return how many rows of stored objects lie entirely within the first `length` elements."""
+    """Return the number of stored objects along `axis` that are entirely within the first `length` elements."""
     held = array.objects.axes[axis]
     if isinstance(held, Regular):
         return min(length // held.chunk, held.count)
@@ -188,7 +188,7 @@ def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
 
 
 def standing_of(array: ZarrArray, axis: int, length: int, stride: int, *, sampled: bool) -> Standing:
-    """Return what stays of sums over the first `length` elements; `sampled` if there are sums along the axis."""
+    """Return the final extent of sums over the first `length` elements; `sampled` if there are sums along the axis."""
     held, grid = array.objects.axes[axis], array.grid.axes[axis]
     whole = whole_objects(array, axis, length)
     position = whole * held.chunk if isinstance(held, Regular) else int(held[whole])

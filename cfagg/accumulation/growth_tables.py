@@ -1,9 +1,9 @@
-"""What the tables of a group that grows in place hold: stamps of stored objects, and checksums of its own chunks.
+"""Contents of the tables of a group that grows in place: stamps of stored objects, and checksums of its own chunks.
 
-Objects are those of the array, and of its coordinates and sources of weights, which get longer with it.
+Objects are those of the array, and of its coordinates and sources of weights, which grow with it.
 
-Rows are final ("standing") if nothing that is appended can change them: those of full objects and chunks of which
-everything is final.
+Rows are final ("standing") if appending cannot change them, namely those of full objects and of chunks that are
+entirely final.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def next_standing(array: ZarrArray, layout: Layout) -> Standing:
-    """Return what will stay when more is appended to the present array."""
+    """Return the extent that remains final when more data are appended to the present array."""
     axis = layout.grows
     assert axis is not None  # noqa: S101  (the group grows)
     sampled = any(axis in s.axes for s in layout.sums)
@@ -61,12 +61,12 @@ def next_standing(array: ZarrArray, layout: Layout) -> Standing:
 
 
 def follows(neighbour: Neighbour, dim: str) -> bool:
-    """Whether a related array gets longer with the dimension that grows, so that its objects are counted along it."""
+    """Return whether a related array grows along the growing dimension, so that its objects are counted along it."""
     return neighbour.array is not None and neighbour.array.dims[:1] == (dim,)
 
 
 def own_row_counts(array: ZarrArray, axis: int) -> tuple[int, int]:
-    """Return how many objects of an array are final, and how many there are for each step along an axis."""
+    """Return the number of final objects of an array, and the number of objects for each step along an axis."""
     row = math.prod(n for a, n in enumerate(array.objects.matrix_shape) if a != axis)
     return whole_objects(array, axis, array.shape[axis]) * row, row
 
@@ -119,14 +119,14 @@ def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping
 
 
 def table_spec(spec: ArraySpec, rows: int) -> ArraySpec:
-    """Return a table with room for a number of rows."""
+    """Return the specification of a table with room for a number of rows."""
     return ArraySpec(
         spec.name, spec.role, spec.dims, (room(rows), spec.shape[1]), spec.chunks, spec.dtype, spec.attributes
     )
 
 
 def write_table(target: Target, spec: ArraySpec, table: GrowingTable | None, rows: Rows) -> tuple[int, int, int, int]:
-    """Write a table from its first row that is not final, and return its new record."""
+    """Write a table from the chunk of its first row that is not final, and return its new record."""
     first, values, record = extended(table, rows)
     spec = table_spec(spec, record[0] + record[2])
     target.create(spec)
@@ -147,7 +147,7 @@ def tables_known(
 
 
 def infinite_standing(partial: PartialSums, standing: Standing) -> int:
-    """Return how many infinite elements are in what stays when more is appended."""
+    """Return the number of infinite elements in the part that remains final when more data are appended."""
     window, basis = partial.recipe.window, partial.basis
     chunks = np.unravel_index(np.arange(window.size), window.matrix_shape)[standing.axis]
     stays = chunks + window.first_chunk(standing.axis) < standing.chunk
@@ -179,7 +179,7 @@ def write_tables(partial: PartialSums, target: Target, table: Int64, related: Se
     target.known = tables_known(target, layout, ids, growth, target.metadata)
 
 
-#: Parts of a description that change when an array gets longer.
+#: Parts of a description that change when an array grows.
 _LENGTH = ("shape", "chunk_grid", "chunks")
 
 
@@ -188,9 +188,9 @@ class Related:
     """A related array of a group that is extended."""
 
     neighbour: Neighbour
-    #: Whether it gets longer with the dimension that grows.
+    #: Whether it grows along the growing dimension.
     longer: bool
-    #: Its objects that are new, or may have been written again: numbers, and their stamps now.
+    #: Numbers and present stamps of its objects that are new or may have been rewritten.
     numbers: Int64
     stamps: Int64
 
@@ -206,7 +206,7 @@ class Related:
 
 
 def still(group: Group) -> tuple[Related, ...]:
-    """Return the related arrays of a group, or raise `NotInPlaceError` if they did more than get longer."""
+    """Return the related arrays of a group, or raise `NotInPlaceError` if they changed other than by growing."""
     extra, table = group.extra, group.table
     if extra is None or extra.growth is None or table is None:
         raise NotInPlaceError("it does not grow in place")
@@ -232,7 +232,7 @@ def still(group: Group) -> tuple[Related, ...]:
 
 
 def _has_changed(array: ZarrArray, now: Mapping[str, Any], then: Record) -> bool:
-    """Whether the description of an array has changed, apart from its length."""
+    """Return whether the description of an array has changed, apart from its length."""
     old, new = ({k: v for k, v in each.items() if k not in _LENGTH} for each in (then.description, now))
     shape = json.loads(then.description.get("shape", "[]"))
     return old != new or shape[1:] != list(array.shape[1:]) or not shape or shape[0] > array.shape[0]
@@ -348,7 +348,7 @@ def _new_stamp_rows(
     checksums: Int64,
     related: tuple[Related, ...],
 ) -> Rows:
-    """Return the rows of objects that have become final, and of those that may change; `count` were there before."""
+    """Return the rows of objects that have become final, and of those that may change; `count` existed before."""
     which, numbers = split(table.moving[:, 0])
     own = numbers[which == 0]
     stand, _ = own_row_counts(array, axis)
@@ -358,7 +358,7 @@ def _new_stamp_rows(
     shape = array.objects.matrix_shape
     order = np.unravel_index(at, moved(shape, axis))
     back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
-    # Of the stamps and checksums of all objects only these are touched: the others may be many.
+    # Only these stamps and checksums are accessed, since there may be many others.
     rows = np.column_stack([keys(0, at), seen[back], checksums[back]])
     standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
     for number, each in enumerate(related, 1):

@@ -1,8 +1,8 @@
-"""Accumulations in object stores: built in a directory for temporary files, then published there.
+"""Accumulations in object stores, which are built in a directory for temporary files and then published.
 
-What a killed run left in that directory is finished by a later one on the same machine.  The arrays of each build have
-names of their own and are written first.  One conditional put of the metadata of the group, which fails if they have
-changed since the build began, then names them; objects that nothing names are removed last.
+Work that a killed run left in that directory is finished by a later run on the same machine.  The arrays of each build
+have unique names and are written first.  Then one conditional put of the group's metadata, which fails if they have
+changed since the build began, makes them part of the group.  Finally, obsolete objects are removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cfagg.storage.urls import Url
 
 __all__ = ["Place", "build_there", "discard"]
 
-#: Objects that are written at the same time.
+#: Number of concurrent requests.
 _AT_ONCE = 16
 
 #: Attempts to write consolidated metadata that other processes write too.
@@ -76,13 +76,13 @@ class ObjectStaging(GroupStaging):
         self._place, self._former = place, former
 
     def hold(self) -> None:
-        """Make the directory and lock it."""
-        with suppress(OSError):  # it exists, or `hold` reports why it cannot be made
+        """Create and lock the directory."""
+        with suppress(OSError):  # it exists, or `hold` reports why it cannot be created
             self.root.mkdir(mode=0o700)
         super().hold()
 
     def publish(self) -> None:
-        """Write what was built to the object store; discard it if another run was first."""
+        """Write the finished group to the object store, or discard it if another run was first."""
         assert self._former is not None  # noqa: S101  (given where something is built)
         try:
             self._place.publish(self.group, *self._former)
@@ -96,7 +96,7 @@ class ObjectStaging(GroupStaging):
 
 
 def discard(array: ZarrArray) -> None:
-    """Remove what a run left that was killed after its accumulation was published."""
+    """Remove the remains of a run that was killed after its accumulation was published."""
     shop = ObjectStaging(Place.of(array))
     if shop.root.is_dir():
         with suppress(TargetError):  # another process is at work
@@ -121,7 +121,7 @@ class Place:
 
     @property
     def digest(self) -> str:
-        """Digest of the place, and of the server if it is not the usual one, for the name of the work directory."""
+        """Digest of the place, and of the server unless it is the default one, for the name of the work directory."""
         server = self.objects.server or ""
         return hashlib.blake2b(f"{server} {self.where}".encode(), digest_size=12).hexdigest()
 
@@ -132,12 +132,12 @@ class Place:
 
     @property
     def key(self) -> str:
-        """The key of the document that makes it an accumulation."""
+        """The key of the metadata document that makes the group an accumulation."""
         return f"{self.group}/{'zarr.json' if self.zarr_format == 3 else '.zattrs'}"
 
     def found(self, existing: tuple[int, ...] | None) -> tuple[str | None, frozenset[str]]:
-        """Return the tag of the metadata that a plan found there, `None` where it found none, and all keys."""
-        # They include keys of an earlier run that is still at work, which will find that it is too late.
+        """Return the tag of the metadata that a plan found, or `None` if it found none, and all keys."""
+        # The keys may include those of an earlier run that is still at work, whose put will be refused.
         keys = frozenset(k for k in self.objects.listed(self.group) if k.startswith(f"{self.group}/"))
         found = self.objects.part(self.key, 0, MAX_DOCUMENT)
         if existing != (None if found is None else identity_of(found.body)):
@@ -148,7 +148,7 @@ class Place:
         return TargetExistsError(f"{self.where} was written by another run meanwhile and left unchanged; run again")
 
     def documents(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the metadata of the arrays of the group that are among these keys, as consolidated ones need them."""
+        """Return the metadata of the arrays of the group among these keys, for consolidated metadata."""
         if self.zarr_format == 2:
             return {}
         found = sorted(k for k in keys if k.endswith("/zarr.json") and k != self.key)
@@ -167,9 +167,9 @@ class Place:
         former: frozenset[str],
         others: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """Write what is in a directory, then the metadata, if they have that tag; remove what was there before.
+        """Upload a directory, then the metadata if their present tag is this one; then remove the former objects.
 
-        `others` are documents of arrays that stay.
+        `others` are documents of arrays that are kept.
         """
         files = {f"{self.group}/{p.relative_to(here).as_posix()}": p for p in here.rglob("*") if p.is_file()}
         top = [key for key in files if key.count("/") == self.group.count("/") + 1]
@@ -180,11 +180,11 @@ class Place:
                 for _ in pool.map(lambda key: self.objects.put(key, files[key]), parts):
                     pass
             for key in top:
-                if key != self.key:  # the marker of a group of Zarr version 2, which is always the same
+                if key != self.key:  # the marker of a Zarr version 2 group, which is always the same
                     self.objects.put(key, read_own(files[key]))
             self.objects.put(self.key, text, create=tag is None, match=tag)
         except BaseException as error:
-            # The put may have succeeded although its answer was lost.
+            # The put may have succeeded even if its response was lost.
             if not self._is_ours(text):
                 with suppress(CfaggError):
                     self.objects.delete(parts)
@@ -202,15 +202,16 @@ class Place:
         try:
             return self.objects.read(self.key) == text
         except CfaggError:
-            return True  # unknown: what may be named must not be removed
+            return True  # unknown, so objects that may be referenced must not be removed
 
     def _consolidate(self, above: str, group: str, documents: Mapping[str, Mapping[str, Any]], text: bytes) -> None:
-        """Bring consolidated metadata of a group above up to date, if there are any, unless a later run will do so."""
+        """Update the consolidated metadata, if any, of a group above, unless a later run will do so."""
         name = "zarr.json" if self.zarr_format == 3 else ".zmetadata"
         key = f"{above}/{name}".lstrip("/")
         for _ in range(_ATTEMPTS):
             found = self.objects.part(key, 0, MAX_DOCUMENT)
-            # A later run changes their tag after writing its own metadata: that is seen here, or the put is refused.
+            # A later run changes their tag after writing its own metadata; this is detected here, or the put is
+            # refused.
             if found is None or not self._is_ours(text):
                 return
             root = parse(found.body, f"{self.objects.path}/{key}")

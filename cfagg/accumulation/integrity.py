@@ -1,7 +1,7 @@
-"""Reading the arrays of a group; checksums show that they are undamaged and of one build.
+"""Reading the arrays of a group, with checksums to verify that they are intact and of one build.
 
-Every array repeats the name of its build.  The attributes of the group hold a CRC-32C of each metadata document and of
-themselves; one array holds those of all stored chunks, which are compared when a chunk is read.
+Every array records the name of its build.  The attributes of the group include a CRC-32C of each metadata document and
+of themselves.  One array has the CRC-32C of all stored chunks, which are compared when a chunk is read.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ __all__ = [
 
 Box = tuple[tuple[int, int], ...]
 
-#: Attribute of every array that names its build.
+#: Attribute of every array with the name of its build.
 BUILD = "cfagg_build"
 
-#: Attributes of an array that decide what its elements are.
+#: Attributes of an array that determine its elements.
 _DECISIVE = ("_ACCUMULATION_STRIDE", BUILD)
 
-#: Parts of ``zarr.json`` and ``.zarray`` that do not; attributes are looked at by themselves.
+#: Parts of ``zarr.json`` and ``.zarray`` that do not; attributes are checked separately.
 _IDLE = ("attributes", "consolidated_metadata", "dimension_names")
 
 
 @dataclass(frozen=True, eq=False)
 class _Book:
-    """The checksums of the chunks of all arrays of a group, read when the first is needed."""
+    """The checksums of the chunks of all arrays of a group, read on first use."""
 
     array: CheckedArray
 
@@ -59,7 +59,7 @@ class _Book:
 class CheckedArray(ZarrArray):
     """An array of a group, with the checksums of its chunks."""
 
-    #: CRC-32C of its chunks in C order, where `book` has none.
+    #: CRC-32C of its chunks in C order, if `book` has none.
     own: tuple[int, ...] = field(default=(), repr=False)
     #: Either the checksums of the chunks of all arrays, in which those of this array begin at `first`; or a growing
     #: table, in which `first` is the number of this array, and chunks are counted with the axis `grows` first.
@@ -69,7 +69,7 @@ class CheckedArray(ZarrArray):
 
     @cached_property
     def as_book(self) -> _Book:
-        """The checksums that this array holds, read once for all arrays."""
+        """The checksums stored in this array, read once for all arrays."""
         return _Book(self)
 
     def crc(self, index: Sequence[int]) -> int:
@@ -95,15 +95,15 @@ def chunk_number(index: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def numbered(index: Sequence[int], shape: Sequence[int], grows: int | None) -> int:
-    """Return the number of a chunk in C order, with the axis that grows first."""
+    """Return the number of a chunk in C order, with the growing axis first."""
     return chunk_number(index, shape) if grows is None else chunk_number(moved(index, grows), moved(shape, grows))
 
 
 class SumsReader(ZarrReader):
-    """A reader of an array of a group, which refuses missing chunks, and damaged ones of cfagg's own groups."""
+    """A reader of an array of a group, which refuses missing chunks and, in cfagg's own groups, damaged ones."""
 
     def __init__(self, array: ZarrArray) -> None:
-        # Sums are read by several threads already.
+        # One worker, since sums are read by several threads already.
         super().__init__(array, workers=1)
 
     def chunk(
@@ -148,7 +148,7 @@ def checked(
     problems: list[Problem],
     grows: int | None = None,
 ) -> CheckedArray:
-    """Return an array with the checksums of its chunks, and note if it is not the one that was written."""
+    """Return an array with the checksums of its chunks, and note problems if it is not the one that was written."""
     name = array.name
     values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
     build = array.attributes.get(BUILD)
@@ -178,7 +178,7 @@ def checked(
 
 
 def document_crc(document: Mapping[str, Any], attributes: Mapping[str, Any], dims: Iterable[str]) -> int:
-    """Return the CRC-32C of the metadata that decide the elements of an array; other attributes are left out."""
+    """Return the CRC-32C of the metadata that determine the elements of an array; other attributes are ignored."""
     return _crc(
         {
             "document": {k: v for k, v in document.items() if k not in _IDLE},
@@ -206,7 +206,7 @@ def _seal(attributes: Mapping[str, Any]) -> int:
 
 
 def canonical(value: Any) -> str:
-    """Return a JSON value as text that does not depend on the order of keys."""
+    """Return a JSON value as a string that does not depend on the order of keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -227,7 +227,7 @@ def takes_parts(array: ZarrArray) -> bool:
 def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array of the group; read-only."""
     reader = SumsReader(array)
-    # Most arrays that are read as a whole have one chunk, which needs no plan.
+    # Most of these arrays have one chunk, for which no plan is needed.
     out = reader.chunk((0,) * array.ndim) if array.grid.size == 1 else reader.read((slice(None),) * array.ndim)
     out.flags.writeable = False
     return out
@@ -241,7 +241,7 @@ def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
 def parsed(
     array: ZarrArray, dims: Sequence[str], combination: Sequence[str], problems: list[Problem]
 ) -> ArrayAttributes | None:
-    """Return the parsed attributes of an array of sums, or note what contradicts the convention or the group."""
+    """Return the parsed attributes of an array of sums, or note conflicts with the convention or the group."""
     try:
         attributes = {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}
         return parse_array(attributes, ndim=array.ndim, dims=dims, combination=combination, source=array.name)

@@ -1,6 +1,6 @@
-"""Labels of a source array: its coordinates as xarray decodes them, and positions that they select or group.
+"""Labels of a source array: its coordinates as decoded by xarray, and the positions that they select or group.
 
-Groups along one dimension are months, seasons, stretches of time or values of a coordinate.
+Groups along one dimension are months, seasons, periods of time or values of a coordinate.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = [
 
 Int64 = npt.NDArray[np.int64]
 
-#: Parts of the encoding of coordinates that results keep.
+#: Parts of the encoding of coordinates that are kept in results.
 _KEPT = ("units", "calendar", "dtype")
 
-#: Positions along one dimension: one (the dimension goes), a slice, or a list of positions from 0 on.
+#: Positions along one dimension: a single one (which drops the dimension), a slice, or non-negative positions.
 type Positions = int | slice | Int64
 
-#: Names of dimensions, as methods take them; `None` and `...` mean all.
+#: Names of dimensions as arguments of methods; `None` and `...` mean all.
 type Dims = str | Iterable[Hashable] | EllipsisType | None
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Dimensions, coordinates and attributes of an array that is, or is a selection of, an accumulated source."""
+    """Dimensions, coordinates and attributes of an accumulated source, or of a selection of one."""
 
     name: str
     dims: tuple[str, ...]
@@ -51,17 +51,17 @@ class Labels:
     coords: xr.Dataset
     #: Attributes of the variable as xarray shows them.
     attrs: Mapping[str, Any]
-    #: The source's axis of each of `dims`.
+    #: The axis of the source for each of `dims`.
     axes: tuple[int, ...]
-    #: The part of each axis of the source that the array has: `None` for all, one position, a slice or positions.
+    #: The part of each axis of the source that is in the array: `None` for all, one position, a slice or positions.
     base: tuple[Positions | None, ...]
-    #: Groups by calendar that were asked for before, by key.
+    #: Cached groups, by key.
     grouped: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_array(cls, array: xr.DataArray, base: Iterable[Positions | None] | None = None, axes: Any = None) -> Labels:
-        """Return the labels of an array that is the source at `base`; its values are not read."""
+        """Return the labels of an array that is the part `base` of the source, without reading its values."""
         picked = tuple(base) if base is not None else (None,) * array.ndim
         at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
         dims = tuple(map(str, array.dims))
@@ -79,20 +79,20 @@ class Labels:
         found = self._cache.get(key)
         if found is None:
             found = self.coords.drop_dims([d for d in key if d in self.coords.dims])
-            # xarray cannot load some empty selections that run backwards.
+            # xarray cannot load some empty selections with a negative step.
             empty = {k: (v.dims, np.empty(v.shape, v.dtype), v.attrs) for k, v in found.variables.items() if not v.size}
-            # Coordinates of a result must not be read from the store later, when it may have changed.
+            # Load coordinates of a result now, since the store may change later.
             found = self._cache[key] = found.assign_coords(empty).copy().load()
             for name, variable in found.variables.items():
-                # Results keep how dates are encoded, but not the chunks and codecs of the store.
+                # Results keep the encoding of dates, but not the chunks and codecs of the store.
                 variable.encoding = {k: v for k, v in variable.encoding.items() if k in _KEPT}
                 if variable.dims == (name,) and "_FillValue" not in variable.attrs:
-                    # xarray would write one, which coordinate variables may not have (CF section 2.5.1).
+                    # xarray would write a fill value, which coordinate variables must not have (CF section 2.5.1).
                     variable.encoding["_FillValue"] = None
         return found
 
     def chosen_dims(self, dim: Dims, picked: Mapping[str, Positions]) -> tuple[str, ...]:
-        """Return the dimensions that are to be reduced, in order."""
+        """Return the dimensions to reduce, in order."""
         left = [d for d in self.dims if not isinstance(picked.get(d), int)]
         if dim is None or dim is ...:
             return tuple(left)
@@ -153,7 +153,7 @@ class Labels:
         return _by_index(getattr(chosen, "values", chosen), length, where)
 
     def _range(self, dim: str) -> str:
-        """Return the first and last label in words."""
+        """Return a text with the first and last label."""
         values = self.coords[dim].values
         return f"; labels run from {values[0]!s} to {values[-1]!s}" if len(values) else "; there are no labels"
 
@@ -166,7 +166,7 @@ def labels_of(group: Group) -> Labels:
 
 
 def compose(base: Positions | None, picked: Positions, length: int) -> Positions:
-    """Return positions along the source, of length `length`, of positions within the part `base` of it."""
+    """Return the positions along an axis of the source, of length `length`, for positions within its part `base`."""
     if base is None:
         return picked
     if isinstance(base, slice):
@@ -182,7 +182,7 @@ def compose(base: Positions | None, picked: Positions, length: int) -> Positions
 
 
 def _by_index(chosen: Any, length: int, where: str) -> Positions:
-    """Return positions from 0 on."""
+    """Return a selection as non-negative positions."""
     if isinstance(chosen, slice):
         try:
             return _forward(range(length)[chosen])
@@ -211,9 +211,9 @@ def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
 
 
 def _forward(positions: range) -> slice:
-    """Return the slice of these positions, which may run backwards."""
+    """Return the slice of these positions, which may have a negative step."""
     if not positions:
-        # The start of a range that ends before its beginning may be -1, which in a slice counts from the end.
+        # The start of an empty range may be -1, which in a slice counts from the end.
         return slice(0, 0, 1)
     start, stop, step = positions.start, positions.stop, positions.step
     return slice(start, None if stop < 0 else stop, operator.index(step))
@@ -224,13 +224,13 @@ def _listed(names: Iterable[Any]) -> str:
 
 
 def _text(error: Exception) -> str:
-    """Return what an error says, without the quotes that KeyError adds."""
+    """Return the message of an error, without the quotes that KeyError adds."""
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """A group for every position along dimension `dim`, which the dimension `name` of groups replaces."""
+    """A group for every position along dimension `dim`, which is replaced by the dimension `name` of groups."""
 
     dim: str
     name: str
@@ -254,7 +254,7 @@ class Grouping:
         return Grouping(self.dim, self.name, self.values[there], codes, self.attrs), positions
 
     def runs(self, positions: Int64) -> Runs:
-        """Return the ranges of the source's axis that each group has, `positions` being those of the codes."""
+        """Return the ranges along the source's axis of each group; `positions` are those of the codes."""
         return Runs.of_positions(positions, self.codes, len(self.values), keep=True)
 
     def coords(self) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
 
 
 def time_coordinate(labels: Labels) -> tuple[str, str]:
-    """Return the one dimension that has dates, and the name of the coordinate that holds them."""
+    """Return the only dimension that has dates, and the name of their coordinate."""
     # A dimension without dates of its own, such as the step of a forecast, may have them in an auxiliary coordinate.
     from cfagg.cf.dimension_kinds import date_coordinate
 
@@ -305,7 +305,7 @@ def time_coordinate(labels: Labels) -> tuple[str, str]:
 
 
 def periods(grouping: Grouping) -> tuple[Int64, Int64]:
-    """Return the first position and the code of every unbroken stretch of one group: each January, each winter."""
+    """Return the first position and the code of every unbroken period of one group, such as each January or winter."""
     codes = grouping.codes
     first = np.ones(len(codes), bool)
     first[1:] = codes[1:] != codes[:-1]
@@ -332,7 +332,7 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
         )
     there = array.notnull()
     out: xr.DataArray = found if bool(there.all()) else found.where(there)
-    # A month is not a time: the attributes of dates do not describe it.
+    # A month is not a time, so the attributes of dates do not describe it.
     return out.drop_attrs()
 
 
@@ -365,7 +365,7 @@ def _of_values(labels: Labels, name: str, array: xr.DataArray) -> Grouping:
 
 
 def selected(labels: Labels, time: str, dates: str, chosen: Any) -> Any:
-    """Return the positions along the dimension of time whose dates are chosen by labels."""
+    """Return the positions along the time dimension whose dates are selected by labels."""
     import xarray as xr
 
     if dates != time:
@@ -376,7 +376,7 @@ def selected(labels: Labels, time: str, dates: str, chosen: Any) -> Any:
 
 
 def stretches_of(labels: Labels, time: str, dates: str, positions: Int64, first: Int64, groups: Grouping) -> Grouping:
-    """Return a group for each stretch, labelled with its first time."""
+    """Return a group for each period, labelled with its first time."""
     number = np.zeros(len(positions), np.int64)
     number[first] = 1
     number = np.where(groups.codes >= 0, np.cumsum(number) - 1, -1)

@@ -1,7 +1,7 @@
-"""Which arrays an accumulation group holds: names, shapes, types and chunks, known before any data are read.
+"""The arrays of an accumulation group: names, shapes, dtypes and chunks, determined before any data are read.
 
-The convention requires the dimensions of the data in ``_ARRAY_DIMENSIONS`` of sums.  xarray requires one length for
-each name in a group and in the groups around it, so everywhere else dimensions with other lengths have other names.
+The convention requires the dimensions of the data in ``_ARRAY_DIMENSIONS`` of sums.  xarray requires that each name has
+one length in a group and its parent groups, so everywhere else dimensions with other lengths have other names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Axes = tuple[int, ...]
 
 
 def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return names of dimensions, of which those along `axes` are counted in samples or chunks, as `word` says."""
+    """Return dimension names, with the suffix `word` along `axes`, where entries are samples or chunks."""
     out = []
     for a, d in enumerate(dims):
         name = f"{d}_{word}" if a in axes else d
@@ -42,7 +42,7 @@ def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, 
 
 
 def raw_dims(names: Sequence[str], dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return the dimensions of the data that names stand for, in any order; other names are kept."""
+    """Return the dimensions of the data that names represent, in any order; other names are kept."""
     table = dict(zip(own_dims(dims, axes, word), dims, strict=True))
     return tuple(table.get(name, name) for name in names)
 
@@ -52,7 +52,7 @@ class ArraySpec:
     """One array of the group; dimensions with other lengths than in the data have other names."""
 
     name: str
-    #: What it holds, in words.
+    #: A description of its contents.
     role: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class ArraySpec:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -77,14 +77,14 @@ class ArraySpec:
 
 @dataclass(frozen=True, eq=False)
 class Sums[A]:
-    """The arrays of sums over one combination of dimensions, by quantity: as specified, or as they are in a store."""
+    """The arrays of sums over one combination of dimensions, by quantity, either as specified or as stored."""
 
-    #: Accumulated axes of the source, ascending; for stored arrays, the source's axis of each of their axes.
+    #: Accumulated axes of the source, ascending; for stored arrays, the axis of the source for each of their axes.
     axes: Axes
-    #: "data", multiplied by weights if there are any; "weights" of values that count; "counts", which are stored beside
-    #: weights only if values are missing.
+    #: "data", multiplied by weights if there are any; "weights" of values that count; "counts", which are stored in
+    #: addition to weights only if values are missing.
     arrays: Mapping[str, A]
-    #: Their low parts, of double-double sums only, which are to be added.
+    #: Their low parts, which are to be added; only for double-double sums.
     low: Mapping[str, A] = field(default_factory=dict)
 
     @property
@@ -94,7 +94,7 @@ class Sums[A]:
 
     @property
     def weights(self) -> A | None:
-        """What the convention calls weights: sums of weights, or counts where there are no weights."""
+        """The weights in terms of the convention: sums of weights, or counts if there are no weights."""
         return self.arrays.get("weights", self.arrays.get("counts"))
 
     def of(self, quantity: str) -> A | None:
@@ -102,7 +102,7 @@ class Sums[A]:
         return self.weights if quantity == "weights" else self.arrays.get(quantity)
 
     def each(self, *, counts: bool = True) -> Iterator[A]:
-        """Yield every array, each followed by its low parts; counts beside weights only if asked for."""
+        """Yield every array, each followed by its low parts; counts in addition to weights only if requested."""
         for quantity, array in self.arrays.items():
             if counts or quantity != "counts" or "weights" not in self.arrays:
                 yield array
@@ -117,7 +117,7 @@ class Level[A]:
     #: As for `Sums`.
     axes: Axes
     level: int
-    #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
+    #: Those stored of ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``.
     arrays: Mapping[str, A]
 
 
@@ -129,23 +129,23 @@ class Layout:
     levels: tuple[Level[ArraySpec], ...]
     #: Stamps and checksums of the stored objects of the source and of related arrays.
     stamps: ArraySpec
-    #: Checksums of the chunks of all arrays but this one and `stamps`.
+    #: Checksums of the chunks of all arrays except this one and `stamps`.
     checksums: ArraySpec
     #: Sample positions by accumulated axis.
     boundaries: Mapping[int, ArraySpec]
     weights: ArraySpec | None
-    #: Sample positions, and chunks from one to the next, along every axis; 1 where it is not accumulated.
+    #: Sample positions, and the number of chunks between them (1 if not accumulated), for every axis.
     samples: tuple[npt.NDArray[np.int64], ...]
     stride: tuple[int, ...]
-    #: Positions and values of cells that are kept out of the sums; empty where there are none.
+    #: Positions and values of cells that are kept out of the sums; empty if there are none.
     outliers: tuple[ArraySpec, ...] = ()
-    #: The end of the names of all arrays, where arrays of another build are beside them for a while.
+    #: Suffix of the names of all arrays, if arrays of another build coexist with them for a while.
     suffix: str = ""
-    #: The axis along which the group grows in place; `None` where it is built as a whole.
+    #: The axis along which the group grows in place, or `None` if it is built as a whole.
     grows: int | None = None
 
     def growing(self) -> Iterator[tuple[ArraySpec, Axes, int | None]]:
-        """Yield the arrays that get longer along the axis, each with its accumulated axes and its level, if any."""
+        """Yield the arrays that grow along the axis, each with its accumulated axes and its level, if any."""
         for s in self.sums:
             for spec in s.each():
                 yield spec, s.axes, None
@@ -154,7 +154,7 @@ class Layout:
                 yield spec, v.axes, v.level
 
     def chunked(self, *, counts: bool) -> Iterator[ArraySpec]:
-        """Yield every array whose chunks have a place in `checksums`; counts beside weights only if asked for."""
+        """Yield every array whose chunks are listed in `checksums`; counts in addition to weights only if requested."""
         for s in self.sums:
             yield from s.each(counts=counts)
         for level in self.levels:
@@ -189,13 +189,13 @@ class Layout:
         return replace(self, outliers=tuple(found))
 
 
-#: Elements of 8 bytes in a chunk of sums: a map over time then lies in one chunk, and 1 MiB decodes in about 1 ms.
+#: Elements of 8 bytes in a chunk of sums.  A map over time then fits into one chunk, and 1 MiB decodes in about 1 ms.
 _CHUNK = 1 << 17
 
-#: Elements of a chunk that several samples may share: the cost of smaller chunks does not depend on their size.
+#: Elements of a chunk that several samples may share, because the cost of smaller chunks does not depend on their size.
 _SMALL = 1 << 13
 
-#: Elements that are summed at a time over all samples of a combination, which bounds the memory of the second phase.
+#: Elements summed at a time over all samples of a combination, which bounds the memory of the second phase.
 _COLUMN = 1 << 20
 
 
@@ -209,7 +209,7 @@ def build_layout(
     suffix: str = "",
     grows: int | None = None,
 ) -> Layout:
-    """Return the arrays that an accumulation of `array` holds, which grows along an axis if one is given."""
+    """Return the arrays of an accumulation of `array`, which grows in place along an axis if one is given."""
     maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix, grows)
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)
@@ -234,7 +234,7 @@ def build_layout(
         sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride,
         suffix=suffix, grows=grows,
     )  # fmt: skip
-    # With room for one chunk of each of the two arrays of outliers, which are known only after the pass over the data.
+    # Leave room for one chunk of each of the two arrays of outliers, which are known only after the pass over the data.
     number = 2 + sum(math.prod(spec.grid) for spec in made.chunked(counts=True))
     about = "checksums of the chunks of these arrays"
     return replace(made, checksums=maker.table("checksums", about, (number,), np.uint32, CHECKS))
@@ -290,7 +290,7 @@ class _Maker:
         while True:
             shape = tuple(self._cells(a, level) if a in axes else n for a, n in enumerate(self.array.shape))
             if level and 0 in (shape[a] for a in axes):
-                return  # no cell is whole yet
+                return  # no cell is complete yet
             suffix = f"_level{level}" if level else ""
             arrays = {}
             for kind, dtype in kinds.items():
@@ -306,12 +306,12 @@ class _Maker:
             level += 1
 
     def _cells(self, axis: int, level: int) -> int:
-        """Return how many cells a level has along an axis; along one that grows, only whole cells, which are final."""
+        """Return the number of cells of a level along an axis; along a growing one, only complete (final) cells."""
         size: int = FAN_OUT**level
         return self.chunks[axis] // size if axis == self.grows else -(-self.chunks[axis] // size)
 
     def table(self, name: str, role: str, shape: Axes, dtype: Any, width: int) -> ArraySpec:
-        """Return a table; in a group that grows one to which rows are appended, with room for as many as it has."""
+        """Return a table; in a growing group, one to which rows can be appended."""
         if self.grows is None:
             return self.plain(name, role, None, shape, dtype)
         return replace(self.plain(name, role, None, (room(shape[0]), width), np.int64), chunks=(ROWS, width))
@@ -338,7 +338,7 @@ class _Maker:
         if self.grows is not None:
             return self._chunks_of_slabs(shape, axes, self.grows)
         counts = sorted(self.chunks[a] for a in axes)
-        # All samples but those of one axis are in memory together.
+        # All samples except those of one axis are in memory together.
         left = max(1, min(_CHUNK, _COLUMN // max(1, math.prod(counts[1:]))))
         chunks = [1] * len(shape)
         for a in reversed(range(len(shape))):
@@ -352,7 +352,7 @@ class _Maker:
         return tuple(chunks)
 
     def _chunks_of_slabs(self, shape: Axes, axes: Axes, grows: int) -> Axes:
-        """Return the chunks of an array that grows: small ones, because the last ones are written again."""
+        """Return the chunks of an array that grows, which are small because the last ones are rewritten."""
         left, chunks = _CHUNK, [1] * len(shape)
         others = [a for a in reversed(range(len(shape))) if a != grows]
         for a in sorted(others, key=lambda a: a in axes):
@@ -365,7 +365,7 @@ class _Maker:
         return "_".join(_word(self.array.dims[a]) for a in axes)
 
     def _name(self, name: str) -> str:
-        """Return a name that no other array of the group has; dimensions "a_b", "c" and "a", "b_c" share theirs."""
+        """Return a unique name in the group, since names of dimensions such as "a_b", "c" and "a", "b_c" coincide."""
         unique, n = f"{name}{self.suffix}", 2
         while unique in self.taken:
             unique, n = f"{name}.{n}{self.suffix}", n + 1
@@ -382,12 +382,12 @@ def _fill(chunks: list[int], shape: Axes, axes: Sequence[int], most: int) -> Non
 
 
 def _word(name: str) -> str:
-    """Return the name of a dimension in a form that names of Zarr nodes may contain."""
+    """Return the name of a dimension in a form that is allowed in names of Zarr nodes."""
     return re.sub(r"[^\w.\-]", "_", name) or "_"
 
 
 def _run(length: int, most: int, axis: Any) -> int:
-    """Return the length of a chunk along a dimension at full resolution: whole source chunks where they are equal."""
+    """Return the length of a chunk along a dimension at full resolution, in whole source chunks if they are equal."""
     if length <= most:
         return max(1, length)
     if isinstance(axis, Regular) and axis.chunk <= most:

@@ -1,4 +1,4 @@
-"""Finding the accumulation that can answer for a DataArray as xarray would, or the reason why none can."""
+"""Finding the accumulation that gives the same results as xarray for a DataArray, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["UnusableError", "accumulated", "guarded"]
 
 
 class UnusableError(Exception):
-    """No accumulation can answer for an array; `found` if there is one that is stale or damaged."""
+    """No accumulation can be used for an array; `found` if there is one that is stale or damaged."""
 
     def __init__(self, reason: str, *, found: bool = False) -> None:
         self.reason = reason
@@ -40,7 +40,7 @@ class UnusableError(Exception):
 
 
 def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
-    """Return the accumulation of the stored array that an array is an unmodified selection of; nothing is read."""
+    """Return the accumulation of the stored array of which an array is an unmodified selection; values are not read."""
     from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.labels import Labels
 
@@ -61,7 +61,7 @@ def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Turn errors of an accumulation, such as one that is stale, into `UnusableError`."""
+    """Turn errors of an accumulation, for example if it is stale, into `UnusableError`."""
     try:
         yield
     except (OptionError, SelectionError):  # the request is wrong, not the accumulation
@@ -80,7 +80,7 @@ def guarded() -> Iterator[None]:
 
 
 def disagreement(group: Group, origin: Origin) -> str:
-    """Return why statistics of an accumulation would differ from those of the values that xarray decodes, or ""."""
+    """Return why statistics of an accumulation would differ from those of the values decoded by xarray, or ""."""
     decoding = origin.decoding
     if group.foreign is not None or group.extra is None:
         return f"the accumulation cannot be checked: {group.foreign}"
@@ -107,10 +107,10 @@ _KEPT = 8
 
 
 def _open(origin: Origin) -> Group:
-    """Return the accumulation of an array, the one that was opened before if it is still in its place."""
+    """Return the accumulation of an array, reusing one that was opened before if it has not been replaced."""
     from cfagg.accumulation.freshness import is_replaced
 
-    # Whether it belongs to the data is checked with every answer; this only saves reading its metadata again.
+    # Every query checks that it belongs to the data; this only avoids reading its metadata again.
     key = (origin.store, origin.path)
     # At worst, two threads open the same group.
     known = _opened.pop(key, None)
@@ -126,7 +126,7 @@ def _open_anew(origin: Origin) -> Group:
     from cfagg.accumulation.opening import open_group
 
     with warnings.catch_warnings():
-        # A group of another writer is never used here, and the reason says so.
+        # A group of another writer is never used here, as the reason states.
         warnings.simplefilter("ignore", StaleAccumulationWarning)
         return open_group(origin.store, origin.path, allow=origin.allow)
 
@@ -136,7 +136,7 @@ def _unsigned(decoding: Decoding, origin: Origin) -> bool:
 
 
 def _effective(fills: Sequence[float] | frozenset[float], dtype: np.dtype[Any]) -> frozenset[float]:
-    """Return those fill values that some element of a type equals."""
+    """Return those fill values that elements of a dtype can equal."""
     found = set()
     for fill in fills:
         if dtype.kind == "f":
@@ -151,7 +151,7 @@ def _effective(fills: Sequence[float] | frozenset[float], dtype: np.dtype[Any]) 
 
 
 def _base(picked: AxisIndex) -> Any:
-    """Return what is picked along an axis as `Labels` takes it."""
+    """Return the selection along an axis in the form that `Labels` requires."""
     if isinstance(picked, range):
         return slice(picked.start, None if picked.stop < 0 else picked.stop, picked.step)
     return picked

@@ -1,9 +1,9 @@
-"""Planning and reading the stored statistics and the cells that together make up a request, each cell once.
+"""Planning and reading stored statistics and cells that together cover a request, each cell once.
 
 Statistics are not cumulative: a range of cells is covered by the whole chunks within it, by groups of chunks from the
 pyramid, and by single cells at its ends.  Over several dimensions, the product of the whole chunks is covered by the
-statistics of just these dimensions; where these are not stored, or cost more, a dimension is taken cell by cell, down
-to the cells of the array itself.
+statistics of just these dimensions; if these are not stored, or cost more, a dimension is read cell by cell, down to
+the cells of the array itself.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ __all__ = ["NodePlan", "Nodes", "aligned", "bounds_of", "needs", "node_blocks", 
 
 Int64 = npt.NDArray[np.int64]
 Dims = tuple[str, ...]
-#: Cost of an element reduced, in nanoseconds.
+#: Cost of reducing one element, in nanoseconds.
 _REDUCED = 2.0
 
-#: Elements below which climbing the pyramid does not pay.
+#: Number of elements below which climbing the pyramid is not worthwhile.
 _FEW = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Terms taken from one level of a combination: in elements along its dimensions, in cells along the others."""
+    """Terms over one level of a combination, in elements along its dimensions and in cells along the others."""
 
     combination: Dims
     level: Level[ZarrArray]
     terms: tuple[Term, ...]
 
     def reading(self, kind: str) -> Reading:
-        """Return what is taken of one of the arrays."""
+        """Return the reading of one of the arrays."""
         return Reading(self.level.arrays[kind], None, kind, self.combination, self.level.axes, self.terms)
 
 
 @dataclass(frozen=True, eq=False)
 class NodePlan:
-    """What is read for a statistic that cannot be computed from sums: stored statistics, and cells of the array."""
+    """The data to read for a statistic that cannot be computed from sums: stored statistics, and cells of the array."""
 
     request: Request
     nodes: tuple[Nodes, ...]
@@ -68,7 +68,7 @@ def needs(group: Group, statistic: str) -> tuple[str, ...]:
 
 
 def plan_nodes(group: Group, request: Request, kinds: Sequence[str]) -> NodePlan:
-    """Return the cheapest way to answer a resolved request from statistics of these kinds and from cells."""
+    """Return the cheapest plan for a resolved request, using statistics of these kinds and cells."""
     if 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
         return NodePlan(request, (), None, 0.0)
     reduced = {group.dims[a] for a in request.reduced}
@@ -111,7 +111,7 @@ def plan_nodes(group: Group, request: Request, kinds: Sequence[str]) -> NodePlan
 
 
 def bounds_of(group: Group, kind: str) -> Level[ZarrArray] | None:
-    """Return the statistics of every chunk, if they have the extremes of this kind."""
+    """Return the statistics of every chunk, if they include the extremes of this kind."""
     levels = group.statistics.get(group.dims, ())
     found = next((level for level in levels if level.level == 0 and kind in level.arrays), None)
     # Without counts, an extreme might be that of a chunk without values.
@@ -119,7 +119,7 @@ def bounds_of(group: Group, kind: str) -> Level[ZarrArray] | None:
 
 
 def aligned(runs: Runs, edges: Int64) -> tuple[Runs, Runs]:
-    """Return the whole chunks within ranges, as ranges of chunks, and the cells that are left."""
+    """Return the whole chunks within ranges, as ranges of chunks, and the remaining cells."""
     first = np.searchsorted(edges, runs.start)
     last = np.searchsorted(edges, runs.stop, side="right") - 1
     some = last > first
@@ -138,13 +138,13 @@ def aligned(runs: Runs, edges: Int64) -> tuple[Runs, Runs]:
 
 
 class _Climb:
-    """Covers ranges of whole chunks by elements of the pyramid, as high as these fit into the ranges."""
+    """Covers ranges of whole chunks with elements from the highest levels of the pyramid that fit into the ranges."""
 
     def __init__(self, group: Group, combination: Dims, kinds: Sequence[str], inner: Mapping[Choice, Runs]) -> None:
         self.levels, self.kinds, self.inner = group.statistics[combination], kinds, inner
 
     def terms(self, state: State) -> Iterator[tuple[int, Term]]:
-        """Yield what is taken of each level: its number, and a term."""
+        """Yield a term for each level that is used, with the number of the level."""
         others = 1
         for choice in state:
             if choice is not None and choice.role is not Role.CORE:
@@ -163,7 +163,7 @@ class _Climb:
                     yield number, _with_runs(state, part)
 
     def _next(self, number: int, runs: Mapping[int, Runs], others: int) -> dict[int, tuple[Runs, Runs, Runs]] | None:
-        """Return ranges of the next level, the same in this one, and the rest; `None` where it does not pay."""
+        """Return ranges of the next level, the same in this one, and the rest, or `None` if that is not worthwhile."""
         levels = self.levels
         if number + 1 >= len(levels) or levels[number + 1].level != levels[number].level + 1:
             return None
@@ -174,7 +174,7 @@ class _Climb:
         out = {}
         for a, r in runs.items():
             n = levels[number].arrays[self.kinds[0]].shape[levels[number].axes.index(a)]
-            # Where a group grows in place, the next level has no cell for the last elements until the cell is whole.
+            # If a group grows in place, the next level has no cell for the last elements until the cell is complete.
             above = levels[number + 1]
             cells = above.arrays[self.kinds[0]].shape[above.axes.index(a)]
             edges = np.minimum(np.arange(0, cells + 1, dtype=np.int64) * FAN_OUT, n)
@@ -190,12 +190,12 @@ Array = npt.NDArray[Any]
 
 
 def _with_runs(state: State, runs: Mapping[int, Runs]) -> Term:
-    """Return the term of a state with these ranges of elements in place of its core."""
+    """Return the term of a state with its core replaced by these ranges of elements."""
     return Term.of(tuple(Choice(Role.CORE, fold(runs[a])) if a in runs else c for a, c in enumerate(state)))
 
 
 def node_blocks(nodes: Nodes, kinds: Sequence[str]) -> Iterator[tuple[tuple[Local, ...], dict[str, Array]]]:
-    """Yield each term, one `Local` per source axis, and by kind exactly its ranges of a chunk of statistics."""
+    """Yield each term, one `Local` per source axis, with its ranges of a chunk of statistics by kind."""
     reading = nodes.reading(kinds[0])
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
     for index, terms in chunks(reading):
@@ -208,7 +208,7 @@ def node_blocks(nodes: Nodes, kinds: Sequence[str]) -> Iterator[tuple[tuple[Loca
 
 
 def _read(array: ZarrArray, first: ZarrArray, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
-    """Return a box of a chunk of the first array from any of them."""
+    """Return a box, given by a chunk of the first array, from any of the arrays."""
     if array.grid == first.grid:
         return read_stored(array, index, box)
     starts = [a for a, _ in first.grid.extent(index)]

@@ -1,4 +1,4 @@
-"""Opening the accumulation of an array, of cfagg or another program: arrays are compared with the attributes."""
+"""Opening the accumulation of an array, by cfagg or another program, and comparing its arrays with its attributes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from cfagg.formats.zarr.remote import one_look
 
 __all__ = ["open_group"]
 
-#: Bytes that weights given by a user may take.
+#: Largest size of weights given by a user, in bytes.
 _MEMORY = 2**28
 
-#: Attempts to open a group that is replaced while it is read.
+#: Number of attempts to open a group that is replaced while it is read.
 _ATTEMPTS = 4
 
 
@@ -49,7 +49,7 @@ def open_group(
     allow: Paths = (),
     when_needed: bool = False,
 ) -> Group:
-    """Open the accumulation of an array; `check` the description of the array, and statistics now or `when_needed`."""
+    """Open the accumulation of an array; `check` its description; open statistics now, or on use if `when_needed`."""
     for left in reversed(range(_ATTEMPTS)):
         failure = None
         with one_look():
@@ -60,7 +60,7 @@ def open_group(
             except (CfaggError, OSError) as error:
                 failure = error
         if failure is not None:
-            # Another process may have put a new group in this one's place while it was read.
+            # Another process may have replaced this group while it was read.
             with one_look():
                 same = not left or _find(source).identity == found.identity
             if same:
@@ -79,7 +79,7 @@ def _find(source: ZarrArray) -> Document:
         if found is not None and is_accumulation(found.content):
             return found
         if left:
-            # Where the system cannot exchange two directories, a group is missing for a moment while it is replaced.
+            # If the system cannot exchange two directories, a group is missing for a moment while it is replaced.
             time.sleep(0.002)
     raise _not_accumulated(source)
 
@@ -102,7 +102,7 @@ def _open(
     path = group_path(source.path)
     where = f"{source.store}: group {path!r}"
     if "cfagg" not in attributes:
-        from cfagg.accumulation.foreign import open_foreign  # it makes a Group
+        from cfagg.accumulation.foreign import open_foreign  # it creates a Group
 
         group = open_foreign(source, path, attributes, identity, given)
         warnings.warn(f"{where}: {group.foreign}", StaleAccumulationWarning, stacklevel=4)
@@ -116,13 +116,13 @@ def _open(
     damaged = f"{where} is damaged; rebuild it with: {command(source.store, source.path, '--overwrite')}"
     if not is_sealed(attributes):
         raise ConventionError(damaged, [Problem("cfagg", "the attributes are not those that were written")])
-    # The source may have other dimensions by now; the group is read by those that it was built with.
+    # The source may have other dimensions by now; the group is read with those it was built with.
     extra = parse_extra(attributes["cfagg"], source=where)
     dims = extra.source.dims
     combinations = parse_group(attributes, dims, source=where)
     check_together(extra, combinations, source=where)
     reader = OwnArrays(source, path, extra, when_needed=when_needed)
-    _ = reader.book  # so that its problems come first
+    _ = reader.book  # so that its problems are listed first
     sums, statistics, weights, outliers = (
         reader.sums(combinations),
         reader.statistics(),
@@ -134,7 +134,7 @@ def _open(
     reader.check_boundaries()
     if reader.problems:
         if extra.growth is not None and (found := differences(source, extra)):
-            # The group may be being extended, or this may have been interrupted.
+            # An extension of the group may be under way or have been interrupted.
             raise StaleError(
                 f"{where} does not belong to the present data; refresh it with: "
                 f"{command(source.store, source.path, '--refresh')}",

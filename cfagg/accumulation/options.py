@@ -16,7 +16,7 @@ __all__ = ["CODECS", "Order", "Settings", "check_dims", "check_same", "check_sta
 #: Codecs of the arrays of an accumulation.
 CODECS = ("blosc", "zstd", "gzip", "none")
 
-#: What `statistics` may name.
+#: Statistics that `statistics` may name.
 STATISTICS = ("chunks", "min", "max", "std")
 
 Combination = tuple[str, ...]
@@ -40,19 +40,19 @@ class Order:
     resume: bool
     memory: int
     allow: tuple[str, ...] = ()
-    #: The dimension along which the group is to grow in place from now on, where it does not yet.
+    #: The dimension along which the group is to grow in place from now on, if it does not yet.
     grows: str | None = None
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the content of an accumulation besides the data and the weights."""
+    """Everything that determines the content of an accumulation apart from the data and the weights."""
 
     #: Combinations of dimensions, each in the order of the array.
     dims: tuple[Combination, ...]
-    #: Per dimension of the array the number of chunks between two sums; 1 where it is not accumulated.
+    #: For each dimension of the array, the number of chunks between two sums; 1 if it is not accumulated.
     stride: tuple[int, ...]
-    #: Of "chunks", "min", "max", "std"; empty for none.
+    #: A subset of "chunks", "min", "max", "std".
     statistics: tuple[str, ...]
     sums: str
     codec: str
@@ -82,7 +82,7 @@ class Settings:
         dims = extra.source.dims
         stored = {kind for level in extra.statistics for kind in level.arrays if level.dims != dims}
         if extra.statistics and len(dims) == 1:
-            # The only combination is the chunk grid itself, which holds everything.
+            # The only combination is the chunk grid itself, whose statistics include all of them.
             stored = set()
         names = ["chunks"] if extra.statistics else []
         names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
@@ -91,7 +91,7 @@ class Settings:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings in JSON types, to be compared when a run is resumed."""
+        """Return the settings as JSON types, for comparison when a run is resumed."""
         return {
             "dims": [list(c) for c in self.dims],
             "stride": list(self.stride),
@@ -131,12 +131,12 @@ def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, 
 
 
 def _ordered(combinations: Iterable[Combination], known: Combination) -> tuple[Combination, ...]:
-    """Return combinations once each, short ones first, so that equal settings compare equal."""
+    """Return combinations without repetition, short ones first, so that equal settings compare equal."""
     return tuple(sorted(set(combinations), key=lambda c: (len(c), [known.index(d) for d in c])))
 
 
 def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination, where: str) -> tuple[int, ...]:
-    """Return the stride of every dimension of the array, 1 where it is not accumulated."""
+    """Return the stride of every dimension of the array, 1 if it is not accumulated."""
     used = {d for c in chosen for d in c}
     given: Mapping[Any, Any] = stride if isinstance(stride, Mapping) else dict.fromkeys(sorted(used), stride)
     unknown = [d for d in given if d not in used]
@@ -174,7 +174,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
 
 
 def sums_kind(precision: str, *, integer: bool) -> str:
-    """Return the numbers to sum in: integers without weights exactly, unless ``"float64"`` is requested."""
+    """Return the kind of numbers to sum in; integers without weights are exact, unless ``"float64"`` is requested."""
     if precision not in ("auto", "float64", "double-double"):
         raise UnsupportedError(f"precision={precision!r} is not known; choose from 'auto', 'float64', 'double-double'")
     if integer and precision != "float64":

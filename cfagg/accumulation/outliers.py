@@ -1,10 +1,10 @@
-"""Cells that are kept out of the sums, because the sums of all others would lose their digits.
+"""Cells that are kept out of the sums, because the sums of all others would lose digits.
 
 A sum of float64 numbers has some 16 digits: after one value of 1e36, such as a fill value that no attribute declares,
-everything that is added is lost.  So the pass over the data notes how large the values of every chunk are.  If a few
-cells are far larger than is typical, the chunks that hold them are read again and summed without these cells, which
-are listed.  An answer adds back those that lie in its range.  If there are many, none is kept out, and answers that
-cannot be proven are summed from the array itself (`cfagg.accumulation.proof`).
+everything that is added is lost.  So the pass over the data records the magnitudes of the values of every chunk.  If a
+few cells are far larger than is typical, their chunks are read again and summed without these cells, which are listed.
+Queries add back those in their ranges.  If there are many, none is kept out, and results that cannot be proven are
+summed from the array itself (`cfagg.accumulation.proof`).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = ["Judgement", "Repairs", "judge"]
 
 Box = tuple[tuple[int, int], ...]
 
-#: Cells are kept out if they are larger than is typical by this number of bits, which their neighbours would lose of
-#: the 53 (or 106) that sums have.
+#: Cells are kept out if they are larger than is typical by this number of bits, which their neighbours would lose out
+#: of the 53 (or 106) bits of sums.
 _BEYOND = {"float64": 20, "double-double": 73}
 
-#: Most cells that are kept out, unless an earlier state has set the limit.
+#: Largest number of cells that are kept out, unless an earlier state has set the limit.
 MOST = 4096
 
-#: Factor of `MOST` where an earlier state has set the limit; beyond that, the accumulation must be rebuilt.
+#: Factor of `MOST` if an earlier state has set the limit; beyond that, the accumulation must be rebuilt.
 _GROWN = 16
 
-#: Bytes of corrected partial sums that are held in memory.
+#: Bytes of corrected partial sums that are kept in memory.
 _HELD = 64 << 20
 
 
@@ -47,7 +47,7 @@ class Remainder:
     """The partial sums of one chunk without cells beyond a limit, and these cells."""
 
     parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
-    #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
+    #: Positions in the array, of shape (cells, dimensions), and stored values of the cells that are left out.
     positions: npt.NDArray[np.int64]
     values: npt.NDArray[Any]
     #: The largest magnitude of the rest.
@@ -55,7 +55,7 @@ class Remainder:
 
 
 def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
-    """Return the partial sums of one chunk without cells beyond a limit, `None` if there are more than `most`."""
+    """Return the partial sums of one chunk without cells beyond a limit, or `None` if there are more than `most`."""
     index = recipe.window.index(number)
     block, _ = read_block(recipe, number)
     valid, within = (
@@ -80,14 +80,14 @@ def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Re
 
 @dataclass(frozen=True, eq=False)
 class Repairs:
-    """Partial sums of chunks without the cells that are kept out, which replace those of the pass over the data."""
+    """Partial sums of chunks without the cells that are kept out, to replace those of the pass over the data."""
 
     recipe: Recipe
-    #: By field, the partial sums of the chunks concerned by number.
+    #: By field and number of chunk, the corrected partial sums.
     parts: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
 
     def correct(self, field: Field, box: Box, values: npt.NDArray[Any]) -> None:
-        """Replace partial sums that were read by corrected ones, in a box of positions of the window."""
+        """Replace partial sums by corrected ones, in a box of positions of the window."""
         window = self.recipe.window
         bounds = window.bounds(field.axes)
         for number, part in self.parts.get(field, {}).items():
@@ -113,7 +113,7 @@ class Judgement:
     magnitudes: MagnitudesRecord | None = None
     #: Stored values of larger magnitude are kept out.
     limit: float | None = None
-    #: Their positions in the array, shape (cells, dimensions), and stored values, of all states.
+    #: Positions in the array, of shape (cells, dimensions), and stored values of these cells, of all states.
     positions: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
     values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
     repairs: Repairs | None = None
@@ -122,7 +122,7 @@ class Judgement:
     worst: float = 0.0
 
     def notes(self, dims: tuple[str, ...]) -> Iterator[str]:
-        """Yield what a user should know."""
+        """Yield remarks for users."""
         if len(self.values):
             at = ", ".join(f"{d} {i}" for d, i in zip(dims, self.positions[0].tolist(), strict=True))
             count = len(self.values)
@@ -153,7 +153,7 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
     elif known:
         limit = _limit(recipe, middle)
         if limit is not None and before is not None and limit < before.largest:
-            limit = None  # values within the sums are larger already
+            limit = None  # the sums already include larger values
     beyond = np.flatnonzero(largest > (math.inf if limit is None else limit)).tolist()
     found = None if limit is None or not beyond else _without(recipe, records, beyond, limit, old is not None)
     worst = float(largest.max(initial=0.0))
@@ -189,7 +189,7 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
 
 
 def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
-    """Return the magnitude beyond which values are kept out: a power of two, which every type can represent."""
+    """Return the magnitude beyond which values are kept out, a power of two, so that every dtype can represent it."""
     some = np.sort(middle[middle > 0])
     if not len(some):
         return None
@@ -202,7 +202,7 @@ def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
 def _without(
     recipe: Recipe, records: npt.NDArray[Any], numbers: list[int], limit: float, grown: bool
 ) -> tuple[Repairs, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
-    """Return partial sums without cells beyond the limit, these cells, and the largest rest; `None` for too many."""
+    """Return partial sums without cells beyond the limit, these cells, and the largest rest, or `None` if too many."""
     most = MOST * (_GROWN if grown else 1)
     parts: dict[Field, dict[int, npt.NDArray[Any]]] = {}
     positions: list[npt.NDArray[np.int64]] = []

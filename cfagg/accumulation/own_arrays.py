@@ -1,4 +1,4 @@
-"""The arrays of cfagg's own groups: opened by the names in the attributes, and compared with these."""
+"""The arrays of cfagg's own groups, opened by their names in the attributes and compared with these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INT, _REAL = np.dtype("i8"), np.dtype("f8")
 
 
 class _WhenNeeded(Mapping[str, ZarrArray]):
-    """Arrays by kind, each opened when first needed."""
+    """Arrays by kind, each opened on first use."""
 
     def __init__(self, names: Mapping[str, str], opened: Callable[[str, str], ZarrArray]) -> None:
         self._names, self._opened = names, opened
@@ -51,13 +51,13 @@ class _WhenNeeded(Mapping[str, ZarrArray]):
 
 @dataclass(frozen=True)
 class OwnArrays:
-    """Opens the arrays that one group of cfagg's own names, and notes what is wrong with them."""
+    """Opens the arrays named by one of cfagg's own groups, and notes their problems."""
 
     source: ZarrArray
     path: str
     extra: Extra
     problems: list[Problem] = field(default_factory=list)
-    #: Whether statistics are opened when they are first needed.
+    #: Whether statistics are opened on first use.
     when_needed: bool = False
 
     @cached_property
@@ -74,16 +74,16 @@ class OwnArrays:
         return {d: sizes.get(d, n) for d, n in zip(self.extra.source.dims, self.extra.source.shape, strict=True)}
 
     def axes(self, dims: Dims) -> tuple[int, ...]:
-        """Return the source's axes of these dimensions."""
+        """Return the axes of the source for these dimensions."""
         return tuple(self.extra.source.dims.index(d) for d in dims)
 
     def note(self, where: str, message: str) -> None:
-        """Keep a problem."""
+        """Note a problem."""
         self.problems.append(Problem(where, message))
 
     @cached_property
     def _listed(self) -> dict[str, Any]:
-        """Documents of the group that the root of a store on another machine lists, by name: one request for all."""
+        """Documents of the group in the consolidated metadata of a remote store, by name, from one request for all."""
         store, top = self.source.store, f"{self.path}/"
         if not isinstance(store, Url) or self.source.zarr_format != 3:
             return {}
@@ -95,7 +95,7 @@ class OwnArrays:
         return {k.removeprefix(top): v for k, v in held.items() if k.startswith(top)} if isinstance(held, dict) else {}
 
     def _found(self, name: str) -> ZarrArray | None:
-        """Return an array of the group; as listed where the group's checksum proves that this is what was written."""
+        """Return an array of the group, from consolidated metadata if the group's checksum proves them correct."""
         checks, path = self.extra.checks, f"{self.path}/{name}"
         expected = checks.own[name][:1] if name in checks.own else checks.places.get(name, ())[2:]
         if expected and isinstance(listed := self._listed.get(name), dict):
@@ -170,8 +170,8 @@ class OwnArrays:
         order: Dims | None = None,
         counted: tuple[Dims, str] | None = None,
     ) -> ZarrArray | None:
-        """Return an array with these dimensions, in any order unless one is given."""
-        # `counted` are dimensions under names of their own, because their entries count something, and the ending of
+        """Return an array that has these dimensions, in any order unless one is given."""
+        # `counted` are dimensions that have other names, because their entries are samples or chunks, and the suffix of
         # these names.
         before = len(self.problems)
         found = self.find(name, self.grows if len(sizes) == len(self.extra.source.dims) else None)
@@ -192,7 +192,7 @@ class OwnArrays:
         return array if len(self.problems) == before else None
 
     def check_stride(self, array: ZarrArray, combination: Dims) -> None:
-        """Note attributes of an array of sums that disagree with the group."""
+        """Note attributes of an array of sums that conflict with the group."""
         found = parsed(array, self.extra.source.dims, combination, self.problems)
         for d, n in () if found is None else zip(found.dims, found.stride, strict=True):
             if n != (expected := self.extra.stride[d] if d in combination else 0):
@@ -268,7 +268,7 @@ class OwnArrays:
         return array
 
     def _cells(self, dim: str, chunks: int, level: int) -> int:
-        """Return how many cells a level of the pyramid has along a dimension; only whole ones if the group grows."""
+        """Return the number of cells of a level of the pyramid along a dimension, only complete ones if it grows."""
         growth, size = self.extra.growth, 1 << 3 * level
         whole = growth is not None and growth.dim == dim
         return chunks // size if whole else -(-chunks // size)
@@ -305,7 +305,7 @@ class OwnArrays:
         return None
 
     def check_boundaries(self) -> None:
-        """Note stored boundaries that differ from those of the chunks and strides of the group."""
+        """Note stored boundaries that differ from those computed from chunks and strides."""
         for d, name in self.extra.boundaries.items():
             positions, array = self.positions[d], self.find(name)
             if array is None:

@@ -1,6 +1,6 @@
 """The pass over the data by threads or Dask workers: each chunk is read once and reduced over all combinations.
 
-Chunks of one shape are read and reduced many at a time.
+Chunks of the same shape are read and reduced many at a time.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ __all__ = ["Pass", "compute", "parts_of", "readers", "reduce_blocks", "threads_t
 Axes = tuple[int, ...]
 Int64 = npt.NDArray[np.int64]
 
-#: Values of a chunk from which their typical magnitude is estimated.
+#: Number of values of a chunk from which their typical magnitude is estimated.
 _SAMPLE = 512
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """What chunks of one shape have: their records, and the parts of the fields as bytes, a row for each.
+    """Results for chunks of the same shape: their records, and the parts of the fields as bytes, one row for each.
 
-    Parts that say how many elements do not count are only those of chunks where some do not.
+    Parts with the number of elements that do not count are kept only for chunks that have such elements.
     """
 
     records: npt.NDArray[Any]
     parts: tuple[tuple[Field, npt.NDArray[np.uint8]], ...]
 
     def of(self, field: Field, parts: npt.NDArray[np.uint8]) -> tuple[Int64, npt.NDArray[np.uint8]]:
-        """Return the numbers of the chunks of which parts of a field are kept, and these."""
+        """Return the numbers of the chunks whose parts of a field are kept, and these parts."""
         if field.kind != "excluded":
             return self.records["number"], parts
         some = self.records["missing"] > 0
@@ -55,7 +55,7 @@ class BlockSums:
 
 
 def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room = new_room, *, look: bool = False) -> BlockSums:
-    """Return the partial sums of chunks of one shape; `seen`, `room` and `look` as of `read_blocks`."""
+    """Return the partial sums of chunks of the same shape; `seen`, `room` and `look` are as for `read_blocks`."""
     blocks, checks = read_blocks(recipe, numbers, seen, room, look=look)
     mask = recipe.meaning.mask
     partials = reduce_blocks(recipe, numbers, blocks, recipe.judged_statistics, mask.valid_min, mask.valid_max)
@@ -79,7 +79,7 @@ def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room = new_room, 
 
 
 def _check(records: npt.NDArray[Any], parts: list[tuple[Field, npt.NDArray[np.uint8]]]) -> None:
-    """Note the checksums of the parts of each chunk, one after another, that are kept."""
+    """Record for each chunk the checksum of its parts that are kept, one after another."""
     checks = [0] * len(records)
     some = (records["missing"] > 0).tolist()
     for field, part in parts:
@@ -90,7 +90,7 @@ def _check(records: npt.NDArray[Any], parts: list[tuple[Field, npt.NDArray[np.ui
 
 
 def _magnitudes(blocks: npt.NDArray[Any], mask: Mask) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return of each block the 5 % quantile and the median of the magnitudes of valid values other than 0."""
+    """Return for each block the 5 % quantile and the median of the magnitudes of valid values other than 0."""
     rows = blocks.reshape(len(blocks), -1)
     step = max(1, rows.shape[1] // _SAMPLE) | 1  # odd, to sample different columns in each row
     sample = native_block(rows[:, ::step])
@@ -105,7 +105,7 @@ def _magnitudes(blocks: npt.NDArray[Any], mask: Mask) -> tuple[npt.NDArray[Any],
 def reduce_blocks(
     recipe: Recipe, numbers: Int64, blocks: npt.NDArray[Any], statistics: tuple[Axes, ...], low: Any, high: Any
 ) -> Any:
-    """Return the partial sums of blocks, by their numbers, over values in a range."""
+    """Return the partial sums of numbered blocks over values in a range."""
     from cfagg.kernels.cumulative import partial_sums_each
 
     array = recipe.window.array
@@ -123,7 +123,7 @@ def reduce_blocks(
         )
     except OverflowError as error:
         if len(numbers) > 1:
-            for k in range(len(numbers)):  # one of them says which it is
+            for k in range(len(numbers)):  # the one that overflows raises the error
                 reduce_blocks(recipe, numbers[k : k + 1], blocks[k : k + 1], statistics, low, high)
         raise LimitError(
             f"{array.store}: array {array.path!r}, chunk {recipe.window.index(int(numbers[0]))}: {error}; sum in real "
@@ -134,7 +134,7 @@ def reduce_blocks(
 def parts_of(
     recipe: Recipe, partials: Any, shape: tuple[int, ...], *, statistics: bool = True
 ) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
-    """Yield the parts of blocks of a shape, along their first axis, in the order of the fields."""
+    """Yield the parts of blocks of one shape, with the blocks along the first axis, in the order of the fields."""
     for field in recipe.fields:
         axes, kind = field.axes, field.kind
         if kind in ("min", "max", "m2") and not statistics:
@@ -150,7 +150,7 @@ def parts_of(
             found = partials.sums[axes]
         elif kind in ("low", "weights", "weights_low"):
             found = getattr(partials, kind)
-            # Integers have no low parts; where the field exists they are 0.
+            # Integers have no low parts; if the field exists, they are 0.
             if found is None:
                 continue
             found = found[axes]
@@ -163,7 +163,7 @@ def parts_of(
 def _weights(recipe: Recipe, numbers: Int64, shape: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
     """Return the weights of blocks, broadcastable to their shape."""
     if recipe.weights is None:
-        # Weights make integers be summed in real numbers.
+        # Weights of 1 make sure that integers are summed as real numbers.
         wanted = recipe.sums != "int64" and recipe.meaning.dtype.kind in "iu"
         return np.broadcast_to(np.float64(1.0), shape) if wanted else None
     window, axes = recipe.window, recipe.weight_axes
@@ -179,10 +179,10 @@ def _weights(recipe: Recipe, numbers: Int64, shape: tuple[int, ...]) -> npt.NDAr
 
 Progress = Callable[[int, int], None]
 
-#: Memory for a chunk in multiples of its size: as stored, decoded, and its partial sums.
+#: Memory for a chunk in multiples of its size, for its stored form, its values, and its partial sums.
 _COPIES = 3
 
-#: Bytes of chunks that one thread sums together, where one has not more, and how many times it does so at least.
+#: Bytes of chunks that one thread sums together (at least one chunk), and the smallest number of turns of a thread.
 _TOGETHER, _TURNS = 4 << 20, 4
 
 #: Bytes of the array in one Dask task: large enough to make its overhead negligible.
@@ -190,7 +190,7 @@ _BATCH = 64 << 20
 
 
 def readers(workers: int | None, store: str | os.PathLike[str]) -> int:
-    """Return how many threads read chunks; more for a store on another machine, where most wait for answers."""
+    """Return the number of threads to read chunks; more for a remote store, where most wait for responses."""
     return max(worker_count(workers), AT_ONCE if workers is None and isinstance(store, Url) else 1)
 
 
@@ -210,17 +210,17 @@ def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
 
 @dataclass(eq=False)
 class Pass:
-    """Reads each chunk once and keeps its partial sums; `stamps` are those of all stored objects at the start."""
+    """Reads each chunk once and stores its partial sums; `stamps` are those of all stored objects at the start."""
 
     recipe: Recipe
-    #: Numbers of the chunks that are not done yet.
+    #: Numbers of the chunks that remain to be done.
     todo: npt.NDArray[np.int64]
     stamps: npt.NDArray[np.int64]
     scratch: Scratch
     journal: Journal | PassingJournal
-    #: Called with bytes done and bytes in all.
+    #: Called with bytes done and total bytes.
     progress: Progress | None
-    #: Bytes that may be in memory together.
+    #: Limit of memory in bytes.
     memory: int
 
     def __post_init__(self) -> None:
@@ -232,7 +232,7 @@ class Pass:
             self.progress(self._done, self._total)
 
     def by_threads(self, workers: int) -> None:
-        """Read chunks here; the first error of any thread stops the others."""
+        """Read chunks in threads of this process; the first error of any thread stops the others."""
 
         def work(numbers: Int64) -> Int64:
             self._keep(compute(self.recipe, numbers, self._stamps(numbers), self._room))
@@ -245,14 +245,14 @@ class Pass:
             self._count(done)
 
     def _room(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Return memory that this thread reads into again and again."""
+        """Return the read buffer of this thread, which is reused."""
         raw: npt.NDArray[np.uint8] | None = getattr(self._kept, "raw", None)
         if raw is None or raw.size < nbytes:
             raw = self._kept.raw = new_room(nbytes)
         return raw
 
     def by_dask(self, client: Any) -> None:
-        """Read chunks on the workers of a Dask cluster, which see the store by the same path."""
+        """Read chunks on the workers of a Dask cluster, which can access the store under the same path."""
         from distributed import as_completed
 
         batches = self._batches()
@@ -273,7 +273,7 @@ class Pass:
                 pending.add(submit(following))
 
     def _batches(self) -> Iterator[Int64]:
-        """Yield numbers of chunks for one task each."""
+        """Yield the numbers of the chunks of each task."""
         window = self.recipe.window
         mean = window.elements * window.array.dtype.itemsize / max(1, window.size)
         length = max(1, int(_BATCH // max(1.0, mean)))
@@ -281,7 +281,7 @@ class Pass:
             yield self.todo[i : i + length]
 
     def _stamps(self, numbers: Int64) -> Int64:
-        """Return the stamps of the objects that hold chunks."""
+        """Return the stamps of the objects in which chunks are stored."""
         return self.stamps[self.recipe.window.objects[numbers]]
 
     def _keep(self, found: BlockSums) -> None:
@@ -291,14 +291,14 @@ class Pass:
         self.journal.add(found.records)
 
     def _count(self, numbers: Int64) -> None:
-        """Count bytes of chunks that are done."""
+        """Report progress in bytes of chunks that are done."""
         if self.progress is not None:
             self._done += int(self._sizes[numbers].sum())
             self.progress(self._done, self._total)
 
 
 def _compute_batch(recipe: Recipe, numbers: Int64, seen: Int64) -> list[BlockSums]:
-    """Return the partial sums of some chunks; runs on a worker."""
+    """Return the partial sums of some chunks, computed on a worker."""
     return [
         compute(recipe, some, seen[np.searchsorted(numbers, some)], look=True)
         for some in batches_of(recipe, numbers, _TOGETHER, 1)

@@ -1,8 +1,8 @@
-"""Which answers from stored sums are proven to be right, and which must be computed from the array itself.
+"""Error bounds of results from stored sums; results that are too uncertain are computed from the array itself.
 
-An answer is a difference of running sums, plus and minus sums of cells at the ends of its range.  Rounding errors of
-the running sums depend on their size, not on that of the answer: after a value of 1e16, sums of values of 1e-3 are
-lost.  So the error of every answer is bounded, and an answer whose bound is too large is not given.
+A result is a difference of running sums, plus and minus sums of cells at the ends of its range.  Rounding errors of the
+running sums depend on their size, not on that of the result: after a value of 1e16, sums of values of 1e-3 are lost.
+So the error of every result is bounded, and a result whose bound is too large is not used.
 
 With u = 2**-53, the error of a sum is at most the sum of three parts:
 
@@ -38,20 +38,20 @@ __all__ = ["TOLERANCE", "Proof", "add_outliers", "read_instead"]
 
 Array = npt.NDArray[Any]
 
-#: Errors of means are below this part of the magnitude of the values.
+#: Errors of means are smaller than this fraction of the magnitude of the values.
 TOLERANCE = 2.0**-30
 
-#: The share of it for the sum of the values, and for that of the weights.
+#: The share of it for the sum of the values, and also for that of the weights.
 _PART = TOLERANCE / 2
 
-#: Sums of other writers are used if rounding errors are known to be below this part of an answer.
+#: Sums of other writers are used if rounding errors are known to be smaller than this fraction of a result.
 _FOREIGN = 2.0**-4
 
-#: Rounding of float64.
+#: Unit roundoff of float64.
 _UNIT = 2.0**-53
 
-#: Longest chain of additions within a chunk beyond one for each step along its axes: contiguous values are added up in
-#: blocks of this size.
+#: Longest chain of additions within a chunk in addition to one for each step along its axes: the size of the blocks in
+#: which contiguous values are added up.
 _ROW = 1536
 
 
@@ -70,21 +70,21 @@ class Proof:
 
     @property
     def needed(self) -> bool:
-        """Whether errors are possible: sums of integers, and of values that are read cell by cell, are exact."""
+        """Whether errors are possible, since sums of integers, and of values that are read cell by cell, are exact."""
         return self.group.kind != "int64" and bool(self.sums)
 
     def at_once(self) -> bool:
-        """Return whether every answer is right, by the sizes of the array and of the ranges alone."""
+        """Return whether every result is proven by the sizes of the array and of the ranges alone."""
         if not self.group.complete or self.group.weights is not None or not self.small:
             return False
         sums = sum(self._reach(r) * _height(self.group, r) for r in self.sums) * self.largest
-        # Without cells there are no errors.
+        # Results without cells have no errors.
         sizes = [runs.sizes[runs.sizes > 0] for runs in self.plan.request.reduced.values()]
         fewest = math.prod(float(each.min()) if len(each) else 0.0 for each in sizes)
         return self._error(sums) <= _PART * fewest * self.small
 
     def wrong(self, found: Sum, total: Array, weight: Array | None, count: Array | None) -> Array:
-        """Return which answers, summed with the magnitudes of stored sums in `found`, are not proven to be right."""
+        """Return a boolean array of unproven results; `found` has the magnitudes of the stored sums."""
         if self.group.extra is None:
             data, weights = self.lost(found, total, weight)
             return data | weights
@@ -101,8 +101,8 @@ class Proof:
         return bad if count is None else bad & (count > 0)
 
     def lost(self, found: Sum, total: Array, weight: Array | None) -> tuple[Array, Array]:
-        """Return which sums and weights from another writer may consist of rounding errors."""
-        # It is not known how such sums were added up, so no sharper bound is possible.
+        """Return boolean arrays of sums and weights from another writer that may consist of rounding errors."""
+        # No sharper bound is possible, since it is unknown how such sums were added up.
         out = []
         for readings, values in ((self.sums, total), (self.weights, weight)):
             if not readings or values is None:
@@ -113,7 +113,7 @@ class Proof:
             sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in readings)
             steps = 1.0
             if readings is self.weights and self.group.weights is not None:
-                # Without counts there may be no values at all; rounding errors grew along the samples at most.
+                # Without counts there may be no values at all; rounding errors grow with the number of samples at most.
                 steps = float(max(map(self._samples, readings)))
             bad = ~(np.abs(values) * _FOREIGN >= self._rounding(sums, readings) / _UNIT * unit * steps)
             out.append(bad & (weight > 0) if weight is not None and weight.dtype.kind == "i" else bad)
@@ -124,16 +124,16 @@ class Proof:
         return sum(reading.array.shape[reading.axes.index(a)] for a in self.group.axes(reading.combination))
 
     def _error(self, sums: float) -> float:
-        """Return a bound of the error of sums of values, from stored sums of this total magnitude."""
+        """Return a bound of the error of sums of values computed from stored sums of this total magnitude."""
         within = self._within * self._weighty
-        # 0 times infinity is 0: nothing was rounded.
+        # 0 times infinity is taken as 0, since nothing was rounded.
         return self._rounding(sums, self.sums) + (within * self.largest if within else 0.0)
 
     def _rounding(self, sums: float, readings: list[Reading]) -> float:
         """Return a bound of the rounding errors of stored sums, and of adding them up."""
         steps = 4.0 + sum(self._reach(r) for r in readings)
         if self.group.kind == "double-double":
-            # A sum of pairs is accurate to some u**2; there is one for each chunk.
+            # A sum of pairs, one for each chunk, is accurate to some u**2.
             steps = 8 * _UNIT * (steps + sum(self.group.source.grid.matrix_shape))
         return steps * _UNIT * sums
 
@@ -167,12 +167,12 @@ class Proof:
         return 2.0 * row * _UNIT * cells
 
     def _reach(self, reading: Reading) -> float:
-        """Return the largest number of stored sums in one answer."""
+        """Return the largest number of stored sums in one result."""
         return sum(math.prod(_most(part) for part in term.parts if isinstance(part, Fold)) for term in reading.terms)
 
 
 def _most(part: Fold) -> float:
-    """Return the largest number of elements that are added to one group, of either sign."""
+    """Return the largest number of elements that are added to or subtracted from one group."""
     sizes = (part.stop - part.start)[part.segment] * np.abs(part.coefficient)
     return float(np.bincount(part.group, sizes, part.groups).max(initial=0.0))
 
@@ -184,7 +184,7 @@ def _height(group: Group, reading: Reading) -> float:
 
 Totals = dict[str, Array]
 
-#: Up to this number of columns of chunks are read one by one, more as the smallest box that holds them.
+#: Up to this number of columns of chunks are read one by one; more are read as their smallest common box.
 _COLUMNS = 256
 
 
@@ -207,7 +207,7 @@ def read_instead(group: Group, plan: Plan, wrong: Array, totals: Totals, low: Ma
 
 
 def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.NDArray[np.int64]]]:
-    """Yield boxes of places in the result that together hold all wrong ones, one column of chunks at a time."""
+    """Yield boxes of places in the result that together cover all wrong ones, one column of chunks at a time."""
     at = np.argwhere(wrong)
     chunk = np.zeros(at.shape, np.int64)
     for a, positions in request.kept.items():
@@ -222,7 +222,7 @@ def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.
 
 
 def _picked(runs: Runs, groups: npt.NDArray[np.int64]) -> Runs:
-    """Return the ranges of some groups, renumbered."""
+    """Return the ranges of some groups, with groups renumbered."""
     number = np.full(runs.groups, -1, np.int64)
     number[groups] = np.arange(len(groups))
     some = number[runs.group] >= 0
@@ -234,7 +234,7 @@ def _writable(values: Array) -> Array:
 
 
 def add_outliers(group: Group, plan: Plan, totals: Totals, low: Mapping[str, Array]) -> None:
-    """Add the cells that are kept out of the sums to the results whose ranges they lie in."""
+    """Add the cells that are kept out of the sums to the results whose ranges contain them."""
     outliers, request = group.outliers, plan.request
     if outliers is None or not all(request.lengths):
         return
@@ -278,7 +278,7 @@ def _weight(group: Group, position: list[int]) -> float:
 
 
 def _places(request: Request, position: list[int]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the places in the result that a cell belongs to, and how often."""
+    """Yield the places in the result to which a cell contributes, and how often."""
     along: list[list[tuple[int, int]]] = []
     for a, p in enumerate(position):
         if a in request.kept:
@@ -294,7 +294,7 @@ def _places(request: Request, position: list[int]) -> Iterator[tuple[tuple[int, 
 
 
 def _exact_sum(values: list[float]) -> float:
-    """Return a sum rounded once, infinite beyond the range of float64."""
+    """Return a sum with a single rounding, infinite beyond the range of float64."""
     try:
         return math.fsum(values)
     except OverflowError:

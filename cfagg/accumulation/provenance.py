@@ -1,10 +1,10 @@
-"""Where the values of a lazy xarray array come from: the proof that it is a selection of one array of a Zarr store.
+"""The origin of the values of a lazy xarray array: proof that it is a selection of one array of a Zarr store.
 
-xarray keeps an array that was opened but not yet read as a chain of wrappers around the stored array: decoding
-functions, one selection, a cache.  Dask adds a graph of tasks.  `trace` walks either from the outside in, and knows
-every link that keeps stored values or decodes them by CF.  Anything else (arithmetic, `where`, values in memory that
-may have been changed, links of another version of xarray) ends the walk, and the array counts as untraced.  Names,
-attributes, coordinates and ``encoding`` are ignored, because copies with other values keep them.
+xarray represents an array that was opened but not yet read as a chain of wrappers around the stored array: decoding
+functions, one selection, a cache.  Dask adds a graph of tasks.  `trace` walks either from the outside in, and
+recognizes every link that keeps stored values or decodes them by CF.  Anything else (arithmetic, `where`, values in
+memory that may have been changed, links of another version of xarray) ends the walk, and the array is considered
+untraced.  Names, attributes, coordinates and ``encoding`` are ignored, because copies with other values keep them.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ __all__ = ["BOOLEANS", "AxisIndex", "Decoding", "Origin", "UntracedError", "trac
 #: Why the statistics of booleans are left to xarray.
 BOOLEANS = "its values are booleans, whose sums, minima and maxima xarray gives in other types"
 
-#: The positions picked along one axis of the stored array: a range, a list, or a single one, which drops the axis.
+#: The positions selected along one axis of the stored array: a range, a list, or a single one, which drops the axis.
 AxisIndex = range | int | npt.NDArray[np.int64]
 
 
 class UntracedError(Exception):
-    """An array that cannot be proved to be a selection of a stored one; its text ends "it is used because ..."."""
+    """An array cannot be proven to be a selection of a stored one; the message completes "it is used because ..."."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What xarray does to stored values, in the order of the fields."""
+    """The steps by which xarray decodes stored values, in the order of the fields."""
 
     #: Whether stored integers are read as unsigned (true) or signed (false); `None` for no change.
     unsigned: bool | None = None
     #: Values that become NaN, after the change by `unsigned`.
     fills: frozenset[float] = frozenset()
-    #: Factor of the masked values, and the offset that is added afterwards.
+    #: Factor by which masked values are multiplied, and the offset that is added afterwards.
     scale: float = 1.0
     offset: float = 0.0
 
@@ -56,25 +56,25 @@ class Origin:
     """The stored array from which values come, and their positions in it."""
 
     store: str
-    #: Without a slash at its start.
+    #: Without a leading slash.
     path: str
-    #: Shape that the array had when it was opened, and stored type in the processor's byte order.
+    #: Shape of the array when it was opened, and stored dtype in native byte order.
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    #: Per axis of the stored array what is picked along it.
+    #: The selection along each axis of the stored array.
     picked: tuple[AxisIndex, ...]
     decoding: Decoding = field(default_factory=Decoding)
-    #: Places to which links in the store may lead.
+    #: Places to which links in the store may point.
     allow: tuple[str, ...] = ()
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Lengths of the axes that are left."""
+        """Lengths of the remaining axes."""
         return tuple(len(p) for p in self.picked if not isinstance(p, int))
 
 
 def trace(variable: Variable) -> Origin:
-    """Return the stored array from which the values of a variable come unchanged, or raise `UntracedError`."""
+    """Return the stored array from which a variable's values come unmodified, or raise `UntracedError`."""
     data = variable._data
     origin = _graph(data) if hasattr(data, "__dask_graph__") else _chain(data)
     if origin.lengths != variable.shape:
@@ -83,7 +83,7 @@ def trace(variable: Variable) -> Origin:
 
 
 def _chain(data: Any) -> Origin:
-    """Return where a wrapper's values come from."""
+    """Return the origin of a wrapper's values."""
     from xarray.backends.zarr import ZarrArrayWrapper
     from xarray.coding.common import _ElementwiseFunctionArray
     from xarray.coding.variables import BoolTypeArray, NativeEndiannessArray
@@ -92,7 +92,7 @@ def _chain(data: Any) -> Origin:
     from cfagg.arrays.chunked import ZarrReader
     from cfagg.labelled.indexed import IndexedArray
 
-    # Exact types: a derived class may do anything to values.
+    # Compare exact types, since a derived class may do anything to values.
     kind = type(data)
     if kind is indexing.LazilyIndexedArray:
         return _select(_chain(data.array), data.key.tuple)
@@ -205,7 +205,7 @@ def _graph(data: Any) -> Origin:
         raise UntracedError(f"it is not an array of dask alone ({type(data).__name__})")
     walk = _Walk(data.__dask_graph__())
     origin: Origin | None = None
-    # Per axis of this array, what its blocks pick along it, in order.
+    # For each axis of this array, the selections of its blocks along it, in order.
     along: list[list[AxisIndex | None]] = [[None] * n for n in data.numblocks]
     for index in np.ndindex(data.numblocks):
         block = walk.origin((data.name, *index))
@@ -260,7 +260,7 @@ class _Walk:
     def origin(self, key: Any) -> Origin:
         if key in self.known:
             return self.known[key]
-        # Selections of selections are chains of tasks of any length, so there is no recursion.
+        # No recursion, since selections of selections are chains of tasks of any length.
         keys, indexes = [key], []
         node = self._node(key)
         while (step := self._step(node)) is not None:
@@ -292,7 +292,7 @@ class _Walk:
         return node.value if isinstance(node, DataNode) else node
 
     def _step(self, node: Any) -> tuple[Any, tuple[Any, ...]] | None:
-        """Return the source of a task and the part that it reads; `None` for data."""
+        """Return the source of a task and the part that it reads, or `None` for data."""
         from dask._task_spec import Alias, DataNode, Task, TaskRef
 
         if isinstance(node, Alias):
