@@ -129,7 +129,7 @@ def test_what_the_page_about_scale_says_of_its_figures_is_so(hooks: ModuleType) 
     assert requests < processors / 2
     # Processors limit what converts or sums values, the network what only reads them, latency what reads metadata.
     limits = {w.name: w.slowest(16, scale.Cloud())[0] for w in scale.works()}
-    assert limits["aggregate all files"] == limits["index where all chunks stand"] == "latency"
+    assert limits["aggregate all files"] == limits["index all chunks"] == "latency"
     assert limits["convert to sharded Zarr"] == limits["accumulate, sharded"] == "processors"
     assert limits["read everything once"] == limits["a series at one point, a chunk of each file"] == "network"
 

@@ -175,7 +175,7 @@ def works() -> tuple[Work, ...]:
     return (
         Work("aggregate all files", a.files * each("aggregate files", 10**3)[0], a.files * header, 2 * a.files),
         Work(
-            "index where all chunks stand",
+            "index all chunks",
             a.files * each("locate the chunks of a file", 10**3)[0],
             a.files * header,
             2 * a.files,
@@ -218,7 +218,7 @@ def archive() -> str:
 
 def next_limits() -> str:
     """Return what limits each job next, and from how many workers on more of them do not help."""
-    lines = ["| job | limited by | from so many workers on, by | then it takes |", "|---|---|---|---|"]
+    lines = ["| job | limited by | limit changes at this many workers, to | time from then on |", "|---|---|---|---|"]
     for work in works():
         first, _ = work.slowest(1, Cloud())
         floor = work.limits(1, Cloud())["request rate"]
