@@ -252,8 +252,8 @@ def _stamped(
         known = neighbours_of(source, extra.related) if neighbours is None else neighbours
         rows = stamp_rows(source, group.grows, table, known)
         spec = ArraySpec(name, "stamps", dims, (ROWS, STAMPS), (ROWS, STAMPS), np.dtype("i8"), attributes)
-        told = write_table(target, spec, None, rows)
-        own["growth"] = {**own["growth"], "stamps": list(told)}
+        written = write_table(target, spec, None, rows)
+        own["growth"] = {**own["growth"], "stamps": list(written)}
         listed[name] = [target.metadata[name]]
     else:
         chunks = (min(max(len(table), 1), 1 << 14), 5)

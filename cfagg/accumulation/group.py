@@ -279,7 +279,7 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
     what, refresh = f"the accumulation of {group.variable!r}", command(group.store, group.variable, "--refresh")
     if group.extra is None:
         replacing = command(group.store, group.variable, "--overwrite")
-        said = f"{what}, by another program, does not belong to the present data; replace it with: {replacing}"
+        message = f"{what}, by another program, does not belong to the present data; replace it with: {replacing}"
     elif isinstance(group.store, Url):
         remedy = (
             "if their contents are the same, as in a copy of a store, compare them with adopt=True (--adopt), which "
@@ -287,16 +287,16 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
             if adoptable
             else "refresh it where it was made and copy it again, or rebuild it with overwrite=True (--overwrite)"
         )
-        said = f"{what} does not belong to the stored objects; {remedy}"
+        message = f"{what} does not belong to the stored objects; {remedy}"
     elif adoptable:
-        said = (
+        message = (
             f"stored objects of {group.variable!r} were written, moved or copied since they were accumulated; if their "
             "contents are the same, as in a copy of a store, accept them with: "
             f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}"
         )
     else:
-        said = f"{what} does not belong to the present data; refresh it with: {refresh}"
-    return StaleError(f"{group.store}: {said}", problems)
+        message = f"{what} does not belong to the present data; refresh it with: {refresh}"
+    return StaleError(f"{group.store}: {message}", problems)
 
 
 def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:

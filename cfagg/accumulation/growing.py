@@ -97,8 +97,8 @@ class GrowingTable:
     @cached_property
     def standing(self) -> Int64:
         """The final rows."""
-        stood = self.record[0]
-        return self._checked(self._last[:stood] if stood < ROWS else self._read(0, stood), self.record[1])
+        final = self.record[0]
+        return self._checked(self._last[:final] if final < ROWS else self._read(0, final), self.record[1])
 
     @cached_property
     def rows(self) -> Int64:
@@ -127,8 +127,8 @@ class GrowingTable:
     @cached_property
     def _last(self) -> Int64:
         """All rows from the start of the chunk in which the moving rows begin, read at once."""
-        standing, _, count, _ = self.record
-        return self._read(standing // ROWS * ROWS, standing + count)
+        final, _, count, _ = self.record
+        return self._read(final // ROWS * ROWS, final + count)
 
     def _read(self, start: int, stop: int) -> Int64:
         if stop <= start:
@@ -152,10 +152,10 @@ class GrowingTable:
 
 def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
     """Return the first chunk of a table to write, the rows from there onwards, and the new record of the table."""
-    stood, crc = (0, 0) if table is None else table.record[:2]
+    final, crc = (0, 0) if table is None else table.record[:2]
     head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before
-    record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
-    return stood // ROWS, np.concatenate([head, rows.standing, rows.moving]), record
+    record = (final + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
+    return final // ROWS, np.concatenate([head, rows.standing, rows.moving]), record
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def stamp_rows(array: ZarrArray, axis: int, table: Int64, related: Sequence[Neig
     """Return all rows of the table of stamps; `table` has those of the array, then those of related arrays."""
     count = array.objects.size
     own = source_stamp_rows(array, axis, table[:count])
-    standing, moving = [own.standing], [own.moving]
+    final, moving = [own.standing], [own.moving]
     for which, neighbour in enumerate(related, 1):
         number = neighbour.record.objects
         part = table[count : count + number]
@@ -93,9 +93,9 @@ def stamp_rows(array: ZarrArray, axis: int, table: Int64, related: Sequence[Neig
         stand = 0
         if neighbour.array is not None and follows(neighbour, array.dims[axis]):
             stand, _ = own_row_counts(neighbour.array, 0)
-        standing.append(rows[:stand])
+        final.append(rows[:stand])
         moving.append(rows[stand:])
-    return Rows(np.concatenate(standing), np.concatenate(moving))
+    return Rows(np.concatenate(final), np.concatenate(moving))
 
 
 def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping[str, int]) -> Rows:
@@ -269,7 +269,7 @@ def extended_tables(
     related: tuple[Related, ...],
     infinite: int,
 ) -> tuple[Checks, Growth]:
-    """Append to both tables, and return the checks and the growth record of the group; `crcs` are of written chunks."""
+    """Append to both tables and return the checks and growth record of the group; `crcs` belong to written chunks."""
     extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
     assert extra is not None  # noqa: S101  (the group grows)
     assert group.table is not None  # noqa: S101
@@ -360,9 +360,9 @@ def _new_stamp_rows(
     back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
     # Only these stamps and checksums are accessed, since there may be many others.
     rows = np.column_stack([keys(0, at), seen[back], checksums[back]])
-    standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
+    final, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
     for number, each in enumerate(related, 1):
         one = related_rows(each, number, table.moving[which == number])
-        standing.append(one.standing)
+        final.append(one.standing)
         moving.append(one.moving)
-    return Rows(np.concatenate(standing), np.concatenate(moving))
+    return Rows(np.concatenate(final), np.concatenate(moving))

@@ -1,8 +1,8 @@
 """Accumulations in object stores, which are built in a directory for temporary files and then published.
 
-Work that a killed run left in that directory is finished by a later run on the same machine.  The arrays of each build
-have unique names and are written first.  Then one conditional put of the group's metadata, which fails if they have
-changed since the build began, makes them part of the group.  Finally, obsolete objects are removed.
+A later run on the same machine finishes the work of a killed one.  The arrays of each build have unique names and are
+written first.  One conditional put of the group's metadata, which fails if these have changed since the build began,
+adds the arrays to the group.  Finally, obsolete objects are removed.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def build_there(
         with working(shop, own, order):
             return build(own, order, shop, threads, summers, client, progress)
     except (TargetError, KeyboardInterrupt) as error:
-        said = str(error).replace(f"{shop.root} was not written", f"{place.where} was not written")
-        raise type(error)(said) from (error if isinstance(error, TargetError) else None)
+        message = str(error).replace(f"{shop.root} was not written", f"{place.where} was not written")
+        raise type(error)(message) from (error if isinstance(error, TargetError) else None)
 
 
 class ObjectStaging(GroupStaging):

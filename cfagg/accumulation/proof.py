@@ -152,7 +152,7 @@ class Proof:
 
     @cached_property
     def _within(self) -> float:
-        """Relative error of sums within chunks, times the most cells that are added to or subtracted from an answer."""
+        """Relative error of sums within chunks, times the largest number of cells in a result, added or subtracted."""
         if self.group.kind == "double-double" and all(r.quantity != "raw" for r in self.plan.readings):
             return 0.0
         cells, lengths = 1.0, []

@@ -1,4 +1,4 @@
-"""Queries of an accumulation by names of dimensions, selections and groups, and their answers as labelled arrays."""
+"""Queries of an accumulation by dimension names, selections and groups, and their results as labelled arrays."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A query by name and by axis: selected positions, and reduced dimensions including a grouped one."""
+    """A query by name and by axis, with selected positions and reduced dimensions, including a grouped one."""
 
     labels: Labels
     picked: Mapping[str, Positions]
     reduced: tuple[str, ...]
     #: Groups that replace one reduced dimension.
     grouping: Grouping | None
-    #: The same in positions along the axes of the source.
+    #: The same query in positions along the axes of the source.
     request: Request
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values of the request with the dimensions that results have, in the order of the labels."""
-        # Axes of one position go; the order need not be that of the source.
+        """Return values of the request with the dimensions of the result, in the order of the labels."""
+        # Axes with a single position are dropped, and the order may differ from that of the source.
         gone = {a for a, p in enumerate(self.labels.base) if isinstance(p, int)}
         gone |= {
             a for d, a in zip(self.labels.dims, self.labels.axes, strict=True) if isinstance(self.picked.get(d), int)
@@ -60,11 +60,11 @@ def query(
     picked: Mapping[str, Positions],
     grouping: Grouping | None = None,
 ) -> Query:
-    """Return the query by names and selections of a source of this shape."""
+    """Return the query, by names and selections, for a source of this shape."""
     if grouping is not None:
         labels.chosen_dims((grouping.dim,), picked)
         reduced = (grouping.dim,) if dim is None else labels.chosen_dims(dim, picked)
-        # Groups along a dimension that is not reduced have one position each: nothing is grouped.
+        # If the dimension is not reduced, each group has one position, and nothing is grouped.
         grouping = grouping if grouping.dim in reduced else None
     else:
         reduced = labels.chosen_dims(dim, picked)
@@ -89,7 +89,7 @@ def query(
     return Query(labels, picked, reduced, grouping, Request(sums, kept))
 
 
-#: How CF (appendix E) calls each statistic in ``cell_methods``.
+#: The name of each statistic in ``cell_methods`` (CF appendix E).
 METHODS: Mapping[str, str] = {
     "sum": "sum",
     "mean": "mean",
@@ -99,7 +99,7 @@ METHODS: Mapping[str, str] = {
     "var": "variance",
 }
 
-#: Attributes that apply to stored values only.  A range in packed units would make readers mask results.
+#: Attributes of stored values only.  For example, a valid range in packed units would make readers mask results.
 _OF_STORED = {"_ARRAY_DIMENSIONS", "actual_range", *STORAGE_ATTRIBUTES} - {"scale_factor", "add_offset"}
 
 
@@ -113,7 +113,7 @@ def labelled(
     grouping: Grouping | None = None,
     keep_attrs: bool = True,
 ) -> xr.DataArray:
-    """Return computed values with coordinates and attributes; groups take the place of the grouped dimension."""
+    """Return computed values with coordinates and attributes; groups replace the grouped dimension."""
     import xarray as xr
 
     coords: Any = labels.without(reduced)
@@ -150,7 +150,7 @@ def attributes(
 
 
 def squared(units: str) -> str:
-    """Return the units of a square; UDUNITS takes the square of a temperature for that of a difference."""
+    """Return the squared units; UDUNITS interprets the square of a temperature as that of a temperature difference."""
     units = units.strip()
     if units in ("", "1"):
         return units
@@ -162,7 +162,7 @@ type Selection = Mapping[Any, Any] | None
 
 
 class Options(TypedDict, total=False):
-    """Keyword options of every statistic, see `Statistics`."""
+    """Keyword options of all statistics, see `Statistics`."""
 
     method: str | None
     tolerance: Any
@@ -173,7 +173,7 @@ class Options(TypedDict, total=False):
 class Statistics:
     """Statistics of an accumulated array, over all positions or by groups.
 
-    The reductions take dimensions and selections:
+    The reductions have these arguments:
 
     dim : str, sequence of str, ``...`` or None
         Dimensions to reduce.  ``...`` means all; so does `None`, except with groups, where it means the grouped one.
@@ -188,10 +188,10 @@ class Statistics:
     keep_attrs : bool
         Whether the result has the attributes of the variable, with units and ``cell_methods`` of the statistic.
     explain : bool
-        Return an `Explanation` of what would be read, and read nothing.
+        Return an `Explanation` of the data that would be read, without reading them.
 
-    Missing values and infinities are left out.  Where there are no values the result is NaN, or 0 for sum and count.
-    Every answer is checked: if something on which it depends has changed since the array was accumulated, `StaleError`
+    Missing values and infinities are left out.  If there are no values, the result is NaN, or 0 for sum and count.
+    Every result is checked: if anything on which it depends has changed since the array was accumulated, `StaleError`
     is raised.
     """
 
@@ -303,7 +303,7 @@ class Statistics:
         try:
             values = evaluate(group, asked.request, statistic, ddof)
         except (CfaggError, OSError):
-            # If the data have changed, that is the better explanation.
+            # If the data have changed, that error is the better explanation.
             check(group, request)
             raise
         check(group, request, self._trust_for)

@@ -1,10 +1,10 @@
-"""Which stored sums and which cells answer a request at the least cost.
+"""Planning which stored sums and which cells to use for a request at the least cost.
 
-Along each reduced axis the wanted ranges are either taken cell by cell (whole), or as signed samples of stored sums and
-signed cells at the ends (core and edge).  The product over the axes gives terms; one whose core axes are T is read from
-the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in every
-term, so that plans can do without sums that are not stored, and avoid expensive ones.  `Search` finds the cheapest
-terms, also for statistics of chunks (`cfagg.accumulation.nodes`); what they cost follows from the chunks that they
+Along each reduced axis the requested ranges are either read cell by cell (whole), or composed of signed samples of
+stored sums and signed cells at the ends (core and edge).  The product over the axes gives terms; one whose core axes
+are T is read from the sums over T, one without core axes from the array itself.  Each axis is split independently in
+every term, so that plans can do without sums that are not stored, and avoid expensive ones.  `Search` finds the
+cheapest terms, also for statistics of chunks (`cfagg.accumulation.nodes`); their cost depends on the chunks that they
 touch along each axis.
 """
 
@@ -34,25 +34,25 @@ __all__ = [
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
 
-#: Cost of an element summed, in nanoseconds.
+#: Cost of summing one element, in nanoseconds.
 _SUMMED = 0.5
 
-#: Number of sample positions that a message names.
+#: Largest number of sample positions in a message.
 _NAMED = 12
 
-#: With more reduced axes than this, axes are split in order, since there are too many orders.
+#: With more reduced axes than this, axes are split in their order, since there are too many orders to try.
 _ANY_ORDER = 4
 
 
-#: Nanoseconds of a chunk beyond its bytes, and of a read beyond its bytes.
+#: Overhead of a chunk and of a read, in nanoseconds, in addition to the cost of its bytes.
 _CHUNK, _READ = 60_000.0, 2_000.0
 
-#: Nanoseconds for a byte that is stored uncompressed, by Blosc, and by other compression.
+#: Nanoseconds for a byte that is stored uncompressed, with Blosc, and with other compression.
 _PLAIN, _BLOSC, _DECODED = 0.15, 0.35, 1.5
 
 
 class Role(Enum):
-    """What a term takes of one axis of the source."""
+    """The part of an axis of the source that a term uses."""
 
     KEPT = "kept"
     WHOLE = "whole"
@@ -62,26 +62,26 @@ class Role(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Choice:
-    """One way to take an axis; each is made once, and compared by identity."""
+    """One way to read an axis; each is created once, and compared by identity."""
 
     role: Role
     part: Part
 
 
-#: The choice for each axis of the source, `None` while undecided; in the core of a state, `None` along other axes.
+#: The choice for each axis of the source, `None` while undecided; in the core of a state, `None` for other axes.
 State = tuple[Choice | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One part per axis of the source, and its role."""
+    """One part for each axis of the source, and its role."""
 
     parts: tuple[Part, ...]
     roles: tuple[Role, ...]
 
     @classmethod
     def of(cls, state: State) -> Term:
-        """Return the term of a state that is decided."""
+        """Return the term of a state in which all axes are decided."""
         chosen = [c for c in state if c is not None]
         return cls(tuple(c.part for c in chosen), tuple(c.role for c in chosen))
 
@@ -90,14 +90,14 @@ class Term:
 class Reading:
     """An array from which terms are read, each chunk once."""
 
-    #: The source itself, or stored sums, and the low parts of these.
+    #: The source itself, or stored sums and their low parts.
     array: ZarrArray
     low: ZarrArray | None
     #: ``"raw"`` for the source, else the summed quantity: ``"data"``, ``"weights"`` or ``"counts"``.
     quantity: str
     #: Dimensions that are summed in the array; none for the source.
     combination: Dims
-    #: Axis of the source of each of the array's axes.
+    #: Axis of the source for each axis of the array.
     axes: tuple[int, ...]
     terms: tuple[Term, ...]
 
@@ -109,22 +109,22 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is read to answer a resolved request, at an estimated cost in nanoseconds."""
+    """The readings for a resolved request, with their estimated cost in nanoseconds."""
 
     request: Request
     readings: tuple[Reading, ...]
-    #: Quantities that are added up from what is read.
+    #: Quantities that are added up from the data read.
     summed: tuple[Quantity, ...]
-    #: Quantities that are known without reading data, because nothing is missing.
+    #: Quantities that are known without reading data, because there are no missing values.
     analytic: tuple[Quantity, ...]
     cost: float
 
 
 def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, stored: bool = True) -> Plan:
-    """Return the cheapest way to answer a resolved request, from stored sums if they may be used."""
+    """Return the cheapest plan for a resolved request, using stored sums if allowed."""
     analytic: list[Quantity] = []
     if group.complete:
-        # Then sums of weights follow from the weights alone.
+        # Then sums of weights depend on the weights alone.
         known = group.weights is None or not group.sums or not group.weights.many
         analytic = [q for q in wanted if q == "counts" or (q == "weights" and known)]
     left = tuple(q for q in wanted if q not in analytic)
@@ -144,7 +144,7 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
 
 
 def _unaligned(group: Group, request: Request) -> str:
-    """Return why a request cannot be answered without the weights of cells."""
+    """Return why a request needs the weights of cells."""
     places = []
     for combination, samples in group.samples.items():
         for d in combination:
@@ -159,7 +159,7 @@ def _unaligned(group: Group, request: Request) -> str:
 
 
 def _usable(group: Group, request: Request, wanted: Sequence[Quantity]) -> dict[Dims, SumArrays]:
-    """Return the combinations of reduced dimensions whose sums hold all wanted quantities."""
+    """Return the combinations of reduced dimensions that have sums of all wanted quantities."""
     reduced = {group.dims[a] for a in request.reduced}
     return {
         c: arrays
@@ -171,7 +171,7 @@ def _usable(group: Group, request: Request, wanted: Sequence[Quantity]) -> dict[
 def _split(
     group: Group, request: Request, usable: Mapping[Dims, SumArrays], options: list[list[tuple[Choice, ...]]]
 ) -> dict[State, Dims]:
-    """Add to the options the ranges cut at the samples of every list of samples; return combinations by core."""
+    """Add to the options the ranges split at each list of samples, and return combinations by core."""
     lists: list[list[tuple[npt.NDArray[np.int64], Choice]]] = [[] for _ in group.dims]
     cores: dict[State, Dims] = {}
     for c in usable:
@@ -185,7 +185,7 @@ def _split(
                 made = Choice(Role.CORE, inner)
                 lists[a].append((samples, made))
                 core[a] = made
-                if len(inner):  # else the edge is the whole
+                if len(inner):  # otherwise the edge is the whole
                     options[a].append((made, Choice(Role.EDGE, edge)) if len(edge) else (made,))
         cores[tuple(core)] = c
     return cores
@@ -198,7 +198,7 @@ def _readings(
     wanted: Sequence[Quantity],
     leaves: Sequence[State],
 ) -> Iterator[Reading]:
-    """Yield the terms by the array that they are read from."""
+    """Yield the terms grouped by the array from which they are read."""
     by_core: dict[State, list[Term]] = {}
     for state in leaves:
         by_core.setdefault(core_of(state), []).append(Term.of(state))
@@ -213,7 +213,7 @@ def _readings(
 
 
 def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...]]]:
-    """Return the ways to take each axis without stored sums."""
+    """Return the ways to read each axis without stored sums."""
     out: list[list[tuple[Choice, ...]]] = []
     for a in range(len(group.dims)):
         if a in request.reduced:
@@ -224,12 +224,12 @@ def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...
 
 
 def core_of(state: State) -> State:
-    """Return a state with only those choices that are taken from stored sums."""
+    """Return a state with only those choices that use stored sums."""
     return tuple(c if c is not None and c.role is Role.CORE else None for c in state)
 
 
 class Search:
-    """The cheapest terms that make up a request; the least cost of every state is found once."""
+    """Search for the cheapest terms that make up a request; the least cost of every state is computed once."""
 
     def __init__(
         self,
@@ -239,23 +239,23 @@ class Search:
         cells: ZarrArray | None,
         element: float,
     ) -> None:
-        #: Per axis the ways to take it: one choice, or a core and its edge.
+        #: For each axis the ways to read it: one choice, or a core and its edge.
         self.options = options
-        #: The arrays that are read for each core, and the source's axis of each of their axes.
+        #: The arrays that are read for each core, and the axis of the source for each of their axes.
         self.stored, self.axes = stored, axes
-        #: The array itself, if its cells can give the answer; and the nanoseconds of an element.
+        #: The array itself, if its cells can be used, and the cost of an element in nanoseconds.
         self.cells, self.element = cells, element
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
         self.extents: dict[tuple[int, int, Choice], Extent] = {}
 
     def cheapest(self) -> tuple[float, tuple[State, ...]]:
-        """Return the least cost, and the terms; infinite where there are none."""
+        """Return the least cost, infinite if there is no solution, and the terms."""
         start = tuple(o[0][0] if o[0][0].role is Role.KEPT else None for o in self.options)
         self.any_order = start.count(None) <= _ANY_ORDER
         return self.best(start)
 
     def best(self, state: State) -> tuple[float, tuple[State, ...]]:
-        """Return the least cost of what remains of a state, and its terms."""
+        """Return the least cost of completing a state, and the terms."""
         if state in self.found:
             return self.found[state]
         undecided = [a for a, choice in enumerate(state) if choice is None]
@@ -274,12 +274,12 @@ class Search:
         return out
 
     def possible(self, state: State, axis: int, core: Choice) -> bool:
-        """Return whether stored sums have all decided core axes and this one."""
+        """Return whether there are stored sums over all core axes decided so far and this one."""
         needed = [(a, choice) for a, choice in enumerate(core_of(state)) if choice is not None]
         return any(c[axis] is core and all(c[a] is choice for a, choice in needed) for c in self.stored)
 
     def cost(self, state: State) -> float:
-        """Return the estimated time of reading a term, infinite if nothing stored provides it."""
+        """Return the estimated time of reading a term, infinite if no stored array provides it."""
         core = core_of(state)
         if any(core):
             axes = self.axes.get(core, ())
@@ -291,7 +291,7 @@ class Search:
         return reading_cost(array, extents) + math.prod(e.cells for e in extents) * self.element
 
     def _extent(self, array: ZarrArray, d: int, choice: Choice | None) -> Extent:
-        """Return how much of an axis of an array a choice touches."""
+        """Return the extent of an axis of an array that a choice touches."""
         if choice is None:
             raise AssertionError("an axis is undecided")
         key = (id(array), d, choice)
@@ -307,11 +307,11 @@ def _all_stored(arrays: SumArrays, wanted: Sequence[Quantity]) -> tuple[ZarrArra
 
 
 def reading_cost(array: ZarrArray, extents: Sequence[Extent]) -> float:
-    """Return the estimated nanoseconds of reading what is needed along each axis of an array."""
+    """Return the estimated time, in nanoseconds, of reading these extents along each axis of an array."""
     chunks, size = math.prod(e.chunks for e in extents), float(array.dtype.itemsize)
     if not takes_parts(array):
         return chunks * _CHUNK + size * math.prod(e.decoded for e in extents) * _rate(array)
-    # A read runs along one dimension: those before it are looped over, those after it are read whole, as in `read_box`.
+    # As in `read_box`, a read runs along one dimension, with a loop over those before it and whole ones after it.
     best, looped = math.inf, 1.0
     for d, e in enumerate(extents):
         reads = looped * math.prod(later.chunks for later in extents[d:])
@@ -322,7 +322,7 @@ def reading_cost(array: ZarrArray, extents: Sequence[Extent]) -> float:
 
 
 def _rate(array: ZarrArray) -> float:
-    """Return the nanoseconds of a byte of a decoded chunk."""
+    """Return the time for each byte of a decoded chunk, in nanoseconds."""
     steps = None if array.decoder is None else array.decoder.steps
     if steps is None:
         return _DECODED
@@ -331,25 +331,25 @@ def _rate(array: ZarrArray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of one axis of a stored array a part touches."""
+    """The extent of one axis of a stored array that a part touches."""
 
     chunks: int
     #: Total length of these chunks.
     decoded: int
-    #: Total length of the shortest ranges within these chunks that hold what is taken.
+    #: Total length of the shortest ranges within these chunks that contain the part.
     boxed: int
     cells: int
 
 
 def extent(part: Part, edges: Edges, length: int) -> Extent:
-    """Return how much of an axis with these chunks and this length a part touches."""
+    """Return the extent of an axis with these chunks and this length that a part touches."""
     start, stop = spans_of(part)
     if not len(start):
         return Extent(0, 0, 0, 0)
     if len(start) == 1:
         return _extent_of_range(int(start[0]), int(stop[0]), edges, length)
     first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
-    same = first[1:] == last[:-1]  # in one chunk with the range before
+    same = first[1:] == last[:-1]  # in the same chunk as the previous range
     shared = first[1:][same]
     decoded = (edge_of(edges, last + 1, length) - edge_of(edges, first, length)).sum() - (
         edge_of(edges, shared + 1, length) - edge_of(edges, shared, length)

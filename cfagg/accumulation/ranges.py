@@ -1,11 +1,11 @@
-"""Ranges to sum along one dimension, and their split into signed ranges of stored sums and of cells.
+"""Ranges to sum along one dimension, and splitting them into signed ranges of stored sums and of cells.
 
-Between two neighbouring samples a sum over cells is the difference of two stored sums.  So within each such interval
-one choice of groups is taken for the whole interval from the sums (the core), and cells with another choice are
-corrected one by one (the edge).  The choice of most cells needs the fewest corrections; for a single range this means
+Between two neighbouring samples a sum over cells is the difference of two stored sums.  So for each such interval one
+set of groups is chosen for the whole interval, using the sums (the core), and cells that belong to other groups are
+corrected one by one (the edge).  The set of most cells needs the fewest corrections; for a single range this means
 snapping each end to the nearest sample.
 
-What a term of a query takes of an axis is such folded ranges, or the positions that the result keeps (`Pick`).
+Along an axis, a term of a query uses such folded ranges, or the positions that the result keeps (`Pick`).
 
 Source: ZEP 5, "Detailed description" (the one-dimensional example), extended to any ranges and groups.
 """
@@ -30,15 +30,15 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Half-open ranges along one dimension, each of a group; positions in several of its ranges count repeatedly."""
+    """Half-open ranges along one dimension, each of a group; positions in several ranges of a group count again."""
 
-    #: The ranges, ``0 <= start <= stop``; empty ones are dropped.
+    #: The ranges, with ``0 <= start <= stop``; empty ones are dropped.
     start: Int64
     stop: Int64
     #: The group of each range, in ``0..groups - 1``; a group may have no range.
     group: Int64
     groups: int = 1
-    #: Whether the result keeps the dimension although there is one group only.
+    #: Whether the result keeps the dimension even if there is only one group.
     keep: bool = False
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Runs:
     def of_positions(
         cls, positions: npt.ArrayLike, codes: npt.ArrayLike | None = None, groups: int = 1, *, keep: bool = False
     ) -> Runs:
-        """Return the ranges of positions in any order, with optional codes of groups; -1 leaves a position out."""
+        """Return the ranges of positions in any order, with optional codes of groups; code -1 excludes a position."""
         at = np.asarray(positions, np.int64).reshape(-1)
         group = np.zeros(at.size, np.int64) if codes is None else np.asarray(codes, np.int64).reshape(-1)
         if group.size != at.size:
@@ -99,14 +99,14 @@ class Runs:
 
     @cached_property
     def sizes(self) -> Int64:
-        """Number of positions in each group, shape (groups,); repeated ones count repeatedly."""
+        """Number of positions in each group, of shape (groups,); repeated positions count repeatedly."""
         out = np.zeros(self.groups, np.int64)
         np.add.at(out, self.group, self.stop - self.start)
         return out
 
     @cached_property
     def end(self) -> int:
-        """The first position after all ranges; 0 without ranges."""
+        """The first position after all ranges, or 0 without ranges."""
         return int(self.stop.max(initial=0))
 
     def __len__(self) -> int:
@@ -115,11 +115,11 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Ascending, disjoint segments along an axis, and the groups to which their sums are added, with coefficients."""
+    """Ascending, disjoint segments along an axis, with the groups to which their sums are added and coefficients."""
 
     start: Int64
     stop: Int64
-    #: Entries in the order of segments: the sum of `segment` times `coefficient` is added to `group`.
+    #: Entries in the order of segments; each adds the sum of `segment` times `coefficient` to `group`.
     segment: Int64
     group: Int64
     coefficient: Int64
@@ -142,13 +142,13 @@ def fold(runs: Runs) -> Fold:
 
 
 def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
-    """Return signed samples and signed cells whose sums together are the sums over the ranges."""
+    """Return signed samples and signed cells whose sums add up to the sums over the ranges."""
     # Sample k is the sum over cells 0 to ``samples[k] - 1``; cells after the last one are always read one by one.
     if len(runs) == 1:
         return _split_one(int(runs.start[0]), int(runs.stop[0]), samples, int(runs.group[0]), runs.groups)
     bounds = np.concatenate([[0], samples]).astype(np.int64)
     chosen = _representatives(runs, bounds)
-    # A range contributes to the core of the intervals whose chosen cell it contains.
+    # A range contributes to the core of those intervals whose chosen cell it contains.
     first, last = np.searchsorted(chosen, runs.start), np.searchsorted(chosen, runs.stop)
     index = np.concatenate([last, first])
     sign = np.concatenate([np.ones(len(runs), np.int64), np.full(len(runs), -1, np.int64)])
@@ -156,7 +156,7 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
     stored = index > 0  # the sum over no cells is 0
     at = index[stored] - 1
     core = _fold(at, at + 1, group[stored], sign[stored], runs.groups)
-    # What the core has too much or too little of at either end.
+    # Cells that the core has in excess or lacks at either end.
     position, end = np.concatenate([runs.stop, runs.start]), bounds[index]
     low, high = np.minimum(position, end), np.maximum(position, end)
     edge = _fold(low, high, group, np.where(position >= end, sign, -sign), runs.groups)
@@ -164,9 +164,9 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
 
 
 def _split_one(start: int, stop: int, samples: Int64, group: int, groups: int) -> tuple[Fold, Fold]:
-    """Return `split` of a single range, as most queries have, in a tenth of the time."""
+    """Return the result of `split` for a single range, the most common case, in a tenth of the time."""
     first, last = (int(np.searchsorted(samples, x, side="right")) for x in (start, stop))
-    # For each end, the samples on either side; number k of them is the sum up to `bounds(k)`.
+    # For each end, the samples on either side; sample k is the sum up to `bounds(k)`.
 
     def bounds(k: int) -> int:
         return 0 if k == 0 else int(samples[k - 1])
@@ -195,7 +195,7 @@ def _segments(segments: list[tuple[int, int, int]], group: int, groups: int) -> 
 
 
 def _representatives(runs: Runs, bounds: Int64) -> Int64:
-    """Return for each interval between bounds a cell that belongs to the same groups as most cells of the interval."""
+    """Return for each interval between bounds a cell that belongs to the same groups as most of its cells."""
     out = bounds[:-1].copy()
     if not len(runs) or not len(out):
         return out
@@ -205,8 +205,8 @@ def _representatives(runs: Runs, bounds: Int64) -> Int64:
     crowded = np.flatnonzero(np.bincount(interval, minlength=len(out))[interval] > 1)
     if not crowded.size:
         return out
-    # Cells with the same groups get the same number: the sum of random numbers of their groups (modulo 2**64).  Two
-    # different choices with the same number would cost time, but give the same answer.
+    # Cells with the same groups get the same number, the sum of random numbers of their groups (modulo 2**64).  Two
+    # different sets with the same number would cost time, but give the same result.
     label = np.random.default_rng(1).integers(1, 2**63, runs.groups, np.uint64)[runs.group]
     change = np.zeros(len(points) + 1, np.uint64)
     np.add.at(change, np.searchsorted(points, runs.start), label)
@@ -227,7 +227,7 @@ def _representatives(runs: Runs, bounds: Int64) -> Int64:
 
 
 def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> Fold:
-    """Return signed ranges that may overlap as disjoint segments, without those that cancel."""
+    """Return signed, possibly overlapping ranges as disjoint segments, without those that cancel."""
     n = len(start)
     position = np.concatenate([start, stop])
     change = np.concatenate([sign, -sign])
@@ -246,7 +246,7 @@ def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> 
     level = np.cumsum(step[step != 0])
     full = np.flatnonzero(level)
     low, high, owner, level = position[full], position[full + 1], owner[full], level[full]
-    # Segments end wherever one of any group ends.
+    # Segments end wherever a range of any group ends.
     points = np.unique(np.concatenate([low, high]))
     first, last = np.searchsorted(points, low), np.searchsorted(points, high)
     count = last - first
@@ -267,15 +267,15 @@ def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Reduced and kept axes of a source array; every axis is one or the other."""
+    """Reduced and kept axes of a source array; every axis is either reduced or kept."""
 
     #: Ranges that are summed along an axis.
     reduced: Mapping[int, Runs] = field(default_factory=dict)
-    #: Positions along an axis that stays: a slice of any step, or positions in any order and with repeats.
+    #: Positions along an axis that is kept: a slice of any step, or positions in any order and with repeats.
     kept: Mapping[int, slice | Int64] = field(default_factory=dict)
 
     def resolve(self, shape: Sequence[int]) -> Request:
-        """Return the request on an array of this shape: kept axes as positions from 0 on, all axes checked."""
+        """Return the request for an array of this shape, with axes checked and kept ones as non-negative positions."""
         axes = [*self.reduced, *self.kept]
         if sorted(axes) != list(range(len(shape))):
             raise SelectionError(
@@ -298,7 +298,7 @@ class Request:
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The source's axes that the result has, in order."""
+        """The axes of the source that the result has, in order."""
         return tuple(sorted([*self.kept, *(a for a, runs in self.reduced.items() if runs.stays)]))
 
     @property
@@ -319,7 +319,7 @@ def _count(chosen: slice | Int64) -> int:
 
 
 def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
-    """Return positions from 0 on; negative ones count from the end."""
+    """Return non-negative positions; negative ones count from the end."""
     if isinstance(chosen, slice):
         return np.arange(length, dtype=np.int64)[chosen]
     at = np.asarray(chosen)
@@ -362,18 +362,18 @@ Edges = Regular | Int64
 
 
 def spans_of(part: Part) -> tuple[Int64, Int64]:
-    """Return what a part takes of an axis as ascending ranges."""
+    """Return the ranges of an axis that a part uses, ascending."""
     return part.spans if isinstance(part, Pick) else (part.start, part.stop)
 
 
 def chunk_of(edges: Edges, at: Int64) -> Int64:
-    """Return the chunks in which positions along an axis lie."""
+    """Return the chunks that contain positions along an axis."""
     if isinstance(edges, Regular):
         return at // edges.chunk
     return np.searchsorted(edges, at, side="right") - 1
 
 
 def edge_of(edges: Edges, chunk: Int64, length: int) -> Int64:
-    """Return where chunks begin, cut at the array's end."""
+    """Return the starts of chunks, cut at the end of the array."""
     at = chunk * edges.chunk if isinstance(edges, Regular) else edges[chunk]
     return np.minimum(at, length)

@@ -1,6 +1,6 @@
-"""What a build computes for every chunk: which chunks, over which dimensions, and which results are kept.
+"""The computations of a build: which chunks are summed, over which dimensions, and which results are kept.
 
-Chunks of one shape are read many at a time into one stretch of memory, with checksums of the stored bytes.
+Chunks of the same shape are read many at a time into one buffer, with checksums of the stored bytes.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ __all__ = ["Field", "Recipe", "Room", "Window", "along", "batches_of", "new_room
 Int64 = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 
-#: With fewer elements, the whole build takes less time than loading the compiler.
+#: With at most this number of elements, the whole build takes less time than loading the compiler.
 _SMALL_JOB = 10_000_000
 
 
 @dataclass(frozen=True)
 class Window:
-    """A box of chunks: the whole array, or its part from chunk `first` of `axis` on."""
+    """A box of chunks: the whole array, or its part from chunk `first` of `axis` onwards."""
 
-    # Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
-    # numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
+    # Chunks are numbered in C order within the window.  Positions along a dimension are relative to the window's start:
+    # chunk numbers if a combination of dimensions accumulates it, else elements.
 
     array: ZarrArray
     axis: int | None = None
@@ -114,7 +114,7 @@ class Window:
 
     @cached_property
     def objects(self) -> Int64:
-        """For each chunk the number of the stored object that holds it."""
+        """For each chunk the number of the object in which it is stored."""
         array, number = self.array, np.zeros(self.matrix_shape, np.int64)
         for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
             held = np.searchsorted(outer, inner[self.first_chunk(a) : -1], side="right") - 1
@@ -123,7 +123,7 @@ class Window:
 
     @cached_property
     def kinds(self) -> Int64:
-        """Per chunk a number that chunks of the same lengths share, as they are stored and as they are summed."""
+        """For each chunk a number that is the same for chunks of equal shapes, both as stored and as summed."""
         number = np.zeros(self.matrix_shape, np.int64)
         for a, (edges, lengths) in enumerate(zip(self.array.grid.edges, self.lengths, strict=True)):
             stored = np.diff(edges)[self.first_chunk(a) :]
@@ -133,13 +133,13 @@ class Window:
 
     @cached_property
     def leading(self) -> npt.NDArray[np.bool_]:
-        """For each chunk whether it is the first of the window in its stored object."""
+        """For each chunk whether it is the first of the window in its object."""
         out = np.zeros(self.size, bool)
         out[np.unique(self.objects, return_index=True)[1]] = True
         return out
 
     def _outer(self, factors: Sequence[Any]) -> Int64:
-        """Return products of one factor per dimension, flat in C order of the chunks."""
+        """Return products of one factor for each dimension, flattened in C order of the chunks."""
         out = np.ones(self.matrix_shape, np.int64)
         for a, f in enumerate(factors):
             out *= along(np.asarray(f, np.int64), a, len(factors))
@@ -158,7 +158,7 @@ class Field:
     #: ``sum``, ``low``, ``weights``, ``weights_low``, ``excluded``, ``min``, ``max`` or ``m2``.
     kind: str
     axes: Axes
-    #: NumPy's name of the type.
+    #: The dtype by its name in NumPy.
     dtype: str
 
     @property
@@ -169,7 +169,7 @@ class Field:
 
 _RECORD = [
     ("number", "<i8"),
-    # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
+    # Stamp of the object from which the chunk was read, and, for the first chunk of each object, its checksum.
     ("size", "<i8"),
     ("time", "<i8"),
     ("changed", "<i8"),
@@ -182,22 +182,22 @@ _RECORD = [
     ("check", "<u4"),
 ]
 
-#: Where sums may lose digits: a low quantile and the median of the magnitudes of values, and the largest.
+#: Present if sums may lose digits: a low quantile, the median and the maximum of the magnitudes of values.
 _MAGNITUDES = [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What is computed for every chunk; small enough to be sent to another machine."""
+    """The computation for every chunk; small enough to be sent to another machine."""
 
     window: Window
     meaning: Meaning
     #: Combinations of axes to sum over.
     axes_sets: tuple[Axes, ...]
-    #: Those with statistics.
+    #: The combinations that have statistics.
     statistics: tuple[Axes, ...]
     sums: str
-    #: Weights, over `weight_axes` alone.
+    #: Weights along `weight_axes` only.
     weights: npt.NDArray[np.float64] | None = None
     weight_axes: Axes = ()
 
@@ -228,18 +228,18 @@ class Recipe:
 
     @cached_property
     def files(self) -> tuple[Field, ...]:
-        """The fields that are kept in files; those over all dimensions, one number each, are in the records."""
+        """The fields that are stored in files; those over all dimensions, one number each, are in the records."""
         return tuple(f for f in self.fields if f.axes != self.whole)
 
     @cached_property
     def record_type(self) -> np.dtype[Any]:
-        """Type of the record of a chunk."""
+        """The dtype of the record of a chunk."""
         own = [(f.kind, f.dtype) for f in self.fields if f.axes == self.whole]
         return np.dtype([*_RECORD, *(_MAGNITUDES if self.judged else ()), *own])
 
     @property
     def judged(self) -> bool:
-        """Whether sums may lose digits, so that it matters how large the values are."""
+        """Whether sums may lose digits, so that the magnitudes of values matter."""
         return self.sums != "int64"
 
     @property
@@ -257,12 +257,12 @@ class Recipe:
 Array = npt.NDArray[Any]
 Room = Callable[[int], npt.NDArray[np.uint8]]
 
-#: Chunks that are summed together at most.
+#: Largest number of chunks that are summed together.
 _MOST = 1024
 
 
 def batches_of(recipe: Recipe, numbers: Int64, nbytes: int, pieces: int) -> Iterator[Int64]:
-    """Yield numbers of chunks of one shape, together of at most so many bytes, cut in at least so many pieces."""
+    """Yield batches of chunks of equal shape, each of at most `nbytes` bytes, at least `pieces` batches if possible."""
     window = recipe.window
     kinds = window.kinds[numbers]
     room = max(1, min(_MOST, len(numbers) // pieces))
@@ -275,15 +275,15 @@ def batches_of(recipe: Recipe, numbers: Int64, nbytes: int, pieces: int) -> Iter
 
 
 def new_room(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return memory to read into: aligned, because copying files to some other places takes three times as long."""
+    """Return a buffer to read into, aligned because copying files to some other addresses takes three times as long."""
     return np.frombuffer(aligned(nbytes), np.uint8)
 
 
 def read_blocks(recipe: Recipe, numbers: Int64, seen: Int64, room: Room, *, look: bool = False) -> tuple[Array, Int64]:
-    """Return chunks of one shape, one after another, and the checksum of each one's object or 0; `seen` are its stamps.
+    """Return chunks of the same shape, and the checksum of each one's object or 0; `seen` are the stamps.
 
-    They are read into the bytes that `room` gives.  With `look` objects are looked at again: another machine may see
-    other files, or none.
+    They are read into the buffer returned by `room`.  With `look`, stamps of objects are compared again, since another
+    machine may see other files, or none.
     """
     array, count = recipe.window.array, len(numbers)
     first, decoder = int(numbers[0]), array.decoder
@@ -319,9 +319,9 @@ def read_blocks(recipe: Recipe, numbers: Int64, seen: Int64, room: Room, *, look
 
 
 def read_block(recipe: Recipe, number: int, seen: Int64 | None = None, *, look: bool = False) -> tuple[Array, int]:
-    """Return a chunk as it is summed, and the checksum of its object if it is the first one in that, else 0.
+    """Return a chunk as it is summed, and the checksum of its object if it is the first chunk in the object, else 0.
 
-    `seen` is the stamp of the object when the build began, `None` where the chunk was read before.
+    `seen` is the stamp of the object when the build began, or `None` if the chunk was read before.
     """
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
@@ -330,14 +330,14 @@ def read_block(recipe: Recipe, number: int, seen: Int64 | None = None, *, look: 
     found: list[int] = []
     summed = seen is not None and array.objects is array.grid and array.decoder is not None
     block = recipe.reader.chunk(index, seen=(lambda stored: found.append(checksum(stored))) if summed else None)
-    # A stored shard need not hold all of its chunks; a missing one holds none.
+    # A stored shard need not contain all of its chunks; a missing shard contains none.
     there = seen is not None and bool(seen[0] >= 0)
     if seen is not None and (
         (block is None and there and array.objects is array.grid) or (block is not None and not there)
     ):
         raise _changed(recipe, number)
     if seen is not None and there and not found and window.leading[number]:
-        # Once for each shard: a part of it was just read, so it is in the system's memory, or soon will be.
+        # Once for each shard, a part of which was just read, so that it is in the system's memory, or soon will be.
         held = object_checksum(array, array.object_of(index))
         if held is None or held[0] != seen[0]:
             raise _changed(recipe, number)
@@ -348,7 +348,7 @@ def read_block(recipe: Recipe, number: int, seen: Int64 | None = None, *, look: 
 
 
 def _read_files(recipe: Recipe, numbers: Int64, memory: Memory, checks: Int64) -> Int64:
-    """Read chunks that are files of this machine, note their checksums, and return what became of each."""
+    """Read chunks that are local files, record their checksums, and return the status of each."""
     array, done = recipe.window.array, list[int]()
 
     def seen(k: int, stored: Any) -> None:
@@ -361,7 +361,7 @@ def _read_files(recipe: Recipe, numbers: Int64, memory: Memory, checks: Int64) -
 
 
 def _stored_lengths(recipe: Recipe, number: int) -> list[int]:
-    """Return the lengths of a chunk as it is stored, also what is beyond the array's end."""
+    """Return the lengths of a chunk as stored, including the part beyond the end of the array."""
     axes = recipe.window.array.grid.axes
     return [
         e.chunk if isinstance(e, Regular) else int(e[i + 1] - e[i])
@@ -370,13 +370,13 @@ def _stored_lengths(recipe: Recipe, number: int) -> list[int]:
 
 
 def _as_summed(recipe: Recipe, elements: Array) -> Array:
-    """Return stored elements in the type in which they are read."""
+    """Return stored elements in the dtype in which they are read."""
     as_read = recipe.meaning.mask.unsigned or elements.dtype.kind == "b"
     return elements.view(recipe.meaning.dtype) if as_read else elements
 
 
 def _is_another(recipe: Recipe, number: int, seen: Int64 | None) -> bool:
-    """Whether the object of a chunk is not, on this machine, the one that was seen."""
+    """Return whether the object of a chunk differs, on this machine, from the one that was seen."""
     array = recipe.window.array
     now: tuple[int, ...]
     if isinstance(array.store, Url):

@@ -1,4 +1,4 @@
-"""What building an accumulation did, or would do."""
+"""Reports on building an accumulation, or on what a build would do."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ArrayReport:
     Parameters
     ----------
     name, role : str
-        Its name, and what it holds.
+        Its name, and a description of its contents.
     shape, chunks : tuple of int
         Its shape and chunks.
     bytes : int
         Bytes of its elements, before compression.
     stored : int, optional
-        Bytes of its chunks on disk; None where nothing was written.
+        Bytes of its chunks on disk; None if nothing was written.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ArrayReport:
 
 @dataclass(frozen=True)
 class Report:
-    """What was done.
+    """A report on a build.
 
     Parameters
     ----------
@@ -56,17 +56,17 @@ class Report:
     arrays : tuple of ArrayReport
         The arrays of the group.
     source_bytes, source_stored : int
-        Bytes of the array: all elements, and as stored; `None` if the stored size was not determined.
+        Bytes of the array, uncompressed and as stored; `None` if the stored size was not determined.
     scratch : int
-        Bytes of temporary disk space that are needed beside the store while building, in addition to the group.
+        Bytes of temporary disk space needed next to the store while building, in addition to the group.
     chunks : int
         Chunks of the array that are read.
     resumed : int
-        How many of them an earlier, unfinished run had read.
+        Number of these chunks that an earlier, unfinished run had read.
     missing, nonfinite : int
         Elements that are left out, and the infinite ones among them.
     notes : tuple of str
-        What a user should know.
+        Remarks for users.
     """
 
     store: str
@@ -128,7 +128,7 @@ class Report:
             for a in self.arrays
         ]
         if self.action != "dry run":
-            # The many arrays beside the sums are summarised in one row.
+            # The many arrays other than sums are summarised in one row.
             of_sums = [" along " in a.role for a in self.arrays]
             others = [a for a, is_sum in zip(self.arrays, of_sums, strict=True) if not is_sum]
             rows = [row for row, is_sum in zip(rows, of_sums, strict=True) if is_sum]
@@ -180,7 +180,7 @@ def report_of(
     resumed: int = 0,
     seen: npt.NDArray[np.int64] | None = None,
 ) -> Report:
-    """Return the report of a plan, with sizes on disk if it was carried out: `seen` are the stamps of the array."""
+    """Return the report of a plan, with sizes on disk if it was carried out; `seen` are then the array's stamps."""
     array, recipe = plan.array, plan.recipe
     notes, written = list(plan.notes), seen is not None
     if not written and plan.action.sums and plan.weights is not None:

@@ -1,4 +1,4 @@
-"""Accumulation groups: the schemas of ZEP 5 and whether the sums still belong to their data."""
+"""Checks of accumulation groups: the schemas of ZEP 5, and whether the sums still belong to their data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cfagg.model.dataset import Group, Variable
 if TYPE_CHECKING:
     from cfagg.conventions.accumulation import Combinations
 
-#: The attribute that marks a group, and the end of its name.
+#: The attribute that marks a group, and the suffix of its name.
 _KEY, _END = "_ACCUMULATION_GROUP", "_accumulation_group"
 
 #: The longest JSON text that is parsed.
@@ -38,7 +38,7 @@ class _Accumulation:
 
 
 def _plain(value: Any) -> Any:
-    """Return an attribute in JSON types; netCDF keeps objects as text."""
+    """Return an attribute as JSON types; netCDF stores objects as text."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -64,7 +64,7 @@ def _tried[T](parse: Callable[..., T], *given: Any, **options: Any) -> tuple[T |
 
 
 def _accumulations(c: Context) -> list[_Accumulation]:
-    """Return the accumulation groups of a dataset, their attributes parsed."""
+    """Return the accumulation groups of a dataset, with parsed attributes."""
     found = []
     for group in (g for g in c.dataset.groups if _KEY in g.attributes):
         from cfagg.conventions.accumulation import parse_group
@@ -80,7 +80,7 @@ def _accumulations(c: Context) -> list[_Accumulation]:
 
 
 def _dims(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the dimensions of the array that the group records; those of the array may have changed since."""
+    """Return the dimensions of the array as recorded in the group; those of the array may have changed since."""
     own = attributes.get("cfagg")
     source = own.get("source") if isinstance(own, dict) else None
     dims = source.get("dims") if isinstance(source, dict) else None
@@ -119,8 +119,8 @@ def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
 
             for v in (a.group.variables[n] for n in names.as_dict().values() if n in a.group.variables):
                 attributes = {k: _plain(value) for k, value in v.attributes.items()}
-                if not any(d.startswith("phony_dim_") for d in v.dims):  # elsewhere they have no names
-                    # Accumulated dimensions may have names of their own, so as not to clash with those of the data.
+                if not any(d.startswith("phony_dim_") for d in v.dims):  # otherwise they have no names
+                    # Accumulated dimensions may have other names, to avoid clashes with those of the data.
                     own = [d if d in (dims or ()) else d.removesuffix("_accumulated") for d in v.dims]
                     attributes["_ARRAY_DIMENSIONS"] = own
                 expected = {} if v.name == names.weights else {"dims": dims, "combination": combination}
@@ -139,7 +139,7 @@ def record_is_consistent(c: Context) -> Iterator[Hit]:
 
 
 def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
-    """Return the accumulations of a local Zarr store, each with its opened group or the error that it gave."""
+    """Return the accumulations of a local Zarr store, each with its opened group or the error raised on opening."""
     store = c.dataset.path if c.dataset.format in ("zarr", "nczarr") else None
     if store is None or not c.once(_accumulations):
         return []
@@ -149,7 +149,7 @@ def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
     found: list[tuple[_Accumulation, Any]] = []
     for a in c.once(_accumulations):
         if a.source is None or a.combinations is None or ("cfagg" not in a.attributes and not c.options.data):
-            continue  # sums of others are compared with the data
+            continue  # sums of other writers are compared with the data
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -171,7 +171,7 @@ def group_is_whole(c: Context) -> Iterator[Hit]:
 
 
 def group_is_fresh(c: Context) -> Iterator[Hit]:
-    """The data are as they were when they were added up."""
+    """The data have not changed since they were summed."""
     for a, opened in c.once(_groups):
         if isinstance(opened, Exception) or opened.extra is None:
             continue
@@ -205,10 +205,10 @@ _TABLE = {
     ),
     "ACC005": (*_OWN, "the record of an accumulation agrees with itself and with its group", record_is_consistent),
     "ACC006": (*_OWN, "sums and boundaries fit the chunks of the source", group_is_whole),
-    "ACC007": (*_OWN, "the data are as they were when they were added up", group_is_fresh),
+    "ACC007": (*_OWN, "the data have not changed since they were summed", group_is_fresh),
 }
 
-#: What ``cfagg check`` finds by the name of this module, as it finds the rules of other packages.
+#: The rules, which ``cfagg check`` finds by the name of this module, as it does those of other packages.
 RULES = [
     Rule(
         code,

@@ -1,12 +1,12 @@
-"""Partial sums of chunks on disk until they are summed over the chunks, and the journal of the chunks that are done.
+"""Partial sums of chunks on disk before they are summed over the chunks, and the journal of finished chunks.
 
-There is one file for each kind of partial sum and combination of dimensions; the number of a chunk gives the place of
-its sums.  They are written by one system call, so a full disk is an error and not a signal, and the partial sums of
-neighbouring chunks are read together.
+There is one file for each kind of partial sum and combination of dimensions; the number of a chunk determines the
+position of its sums.  They are written by one system call, so that a full disk is an error and not a signal, and the
+partial sums of neighbouring chunks are read together.
 
-The journal, from which a killed build is finished, has two more files: ``identity``, a JSON object that says what is
-being built, and ``records``, one record of fixed length per chunk.  A record is written after all partial sums of its
-chunk.  It contains its own checksum, so that a torn one is ignored.
+The journal, from which a killed build is finished, has two more files: ``identity``, a JSON object that describes the
+build, and ``records``, one record of fixed length per chunk.  A record is written after all partial sums of its chunk.
+It contains its own checksum, so that an incomplete one is ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Journal", "PassingJournal", "PassingScratch", "Scratch"]
 
 
 class Scratch:
-    """The files of partial sums, in a folder that exists."""
+    """The files of partial sums, in an existing folder."""
 
     def __init__(self, folder: Path, window: Window, fields: tuple[Field, ...]) -> None:
         self.window = window
@@ -46,14 +46,14 @@ class Scratch:
             self._bounds[axes] = window.bounds(axes)
         for f in fields:
             self._files[f] = self._opened(folder, f)
-            # Parts that are never written are read as zeros and take no space.
+            # Parts that are never written are read as zeros and need no space.
             os.ftruncate(self._files[f], int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize)
 
     def _opened(self, folder: Path, field: Field) -> int:
         return os.open(folder / field.file, os.O_RDWR | os.O_CREAT, 0o666)
 
     def write(self, field: Field, numbers: npt.NDArray[np.int64], parts: npt.NDArray[np.uint8]) -> None:
-        """Write the parts of some chunks in ascending order, a row of bytes each."""
+        """Write the parts of some chunks in ascending order, one row of bytes for each."""
         places = self._places[field.axes][numbers] * np.dtype(field.dtype).itemsize
         for a, b in _runs(numbers):
             part, place = memoryview(parts[a:b].reshape(-1)), int(places[a])
@@ -68,7 +68,7 @@ class Scratch:
         return os.pread(self._files[field], size, int(self._places[field.axes][number]) * itemsize)
 
     def read(self, field: Field, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
-        """Return partial sums of a box in positions of the window: chunks along the field's axes, else elements."""
+        """Return partial sums of a box; its positions are chunks along the field's axes, elements along others."""
         bounds = self._bounds[field.axes]
         out = np.empty([b - a for a, b in box], field.dtype)
         if not out.size:
@@ -78,7 +78,7 @@ class Scratch:
             for e, (a, b) in zip(bounds, box, strict=True)
         ]
         matrix = self.window.matrix_shape
-        # Dimensions after `depth` are touched whole, so the parts from there on are contiguous in the file.
+        # Dimensions after `depth` are read whole, so the parts from there on are contiguous in the file.
         depth = len(matrix) - 1
         while depth and touched[depth] == (0, matrix[depth]):
             depth -= 1
@@ -106,7 +106,7 @@ class Scratch:
         _read_exactly(self._files[field], memoryview(raw.view(np.uint8)), origin * raw.itemsize)
         cuts = [e[r.start : r.stop + 1] for e, r in zip(bounds, ranges, strict=True)]
         inside = all(low <= e[0] and e[-1] <= high for e, (low, high) in zip(cuts, box, strict=True))
-        # Chunks are alike but for the last row, which may be shorter.
+        # Chunks have equal lengths, except for the last row, which may be shorter.
         for head in _rows(cuts):
             rows = cuts[0][head.start : head.stop + 1]
             begin = int(places[first + head.start * math.prod(map(len, ranges[1:]))]) - origin
@@ -126,7 +126,7 @@ class Scratch:
 
 
 class PassingScratch(Scratch):
-    """Partial sums in files without a name, in memory if the system supports it."""
+    """Partial sums in unnamed files, in memory if the system supports it."""
 
     def _opened(self, folder: Path, field: Field) -> int:
         if hasattr(os, "memfd_create"):
@@ -142,12 +142,12 @@ class PassingJournal:
         self.records = np.zeros(count, dtype)
 
     def add(self, records: npt.NDArray[Any]) -> None:
-        """Keep the records of some chunks."""
+        """Store the records of some chunks."""
         self.records[records["number"]] = records
 
 
 def _runs(numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Return where runs of ascending numbers that follow each other begin and end."""
+    """Return where runs of consecutive ascending numbers begin and end."""
     if numbers.size and numbers[-1] - numbers[0] == numbers.size - 1:
         return iter([(0, numbers.size)])
     return pairwise([0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)])
@@ -163,10 +163,10 @@ def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:
 def _lay_out(
     raw: npt.NDArray[Any], counts: list[int], sizes: list[int], places: list[int], out: npt.NDArray[Any]
 ) -> None:
-    """Copy consecutive parts of equal shape to their places side by side."""
+    """Copy consecutive parts of equal shape to their adjacent places."""
     parts = raw[: math.prod(counts) * math.prod(sizes)].reshape(*counts, *sizes)
     target = out[tuple(slice(p, p + n * m) for p, n, m in zip(places, counts, sizes, strict=True))]
-    # Splitting an axis in two is a view whatever the strides.
+    # Splitting an axis in two gives a view for any strides.
     strides = [m * s for m, s in zip(sizes, target.strides, strict=True)] + list(target.strides)
     np.lib.stride_tricks.as_strided(target, (*counts, *sizes), strides)[...] = parts
 
@@ -174,7 +174,7 @@ def _lay_out(
 def _lay_out_each(
     raw: npt.NDArray[Any], edges: list[npt.NDArray[np.int64]], box: tuple[tuple[int, int], ...], out: npt.NDArray[Any]
 ) -> None:
-    """Copy consecutive parts of any shapes to their places, as far as they are in the box."""
+    """Copy those pieces of consecutive parts of any shapes that are in the box to their places."""
     begin = 0
     for place in np.ndindex(*(len(e) - 1 for e in edges)):
         starts = [int(e[i]) for e, i in zip(edges, place, strict=True)]
@@ -208,7 +208,7 @@ def _identified(identity: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 
 def _identity_in(folder: Path) -> dict[str, Any]:
-    """Return the identity of the build in a folder, empty if it cannot be read."""
+    """Return the identity of the build in a folder, or an empty one if it cannot be read."""
     try:
         found = json.loads(read_own(folder / "identity"))
     except (FileNotFoundError, ValueError):
@@ -233,7 +233,7 @@ class Journal:
 
     @classmethod
     def resume(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
-        """Continue a journal; refuse one of another build: another array, other options or another version."""
+        """Continue a journal; refuse one of another build (another array, other options or another version)."""
         found = _identity_in(folder)
         if found.get("format") != FORMAT:
             raise TargetError(
@@ -253,18 +253,18 @@ class Journal:
 
     @staticmethod
     def array_in(folder: Path) -> Any:
-        """Return the path of the array of a journal, `None` if it is unknown."""
+        """Return the path of the array of a journal, or `None` if it is unknown."""
         found = _identity_in(folder).get("identity")
         array = found.get("array") if isinstance(found, dict) else None
         return array[0] if isinstance(array, list) and array else None
 
     @staticmethod
     def belongs(folder: Path, identity: Mapping[str, Any], count: int) -> bool:
-        """Whether there is a journal of this very build."""
+        """Return whether there is a journal of exactly this build."""
         return _identity_in(folder) == _identified(identity, count)
 
     def add(self, records: npt.NDArray[Any]) -> None:
-        """Write records of chunks in ascending order, whose partial sums are written; their checksums are set here."""
+        """Write records of chunks in ascending order, after their partial sums; their checksums are set here."""
         records["check"] = 0
         raw = records.view(np.uint8).reshape(len(records), -1)
         records["check"] = [_sum(record) for record in raw]
@@ -274,7 +274,7 @@ class Journal:
                 raise OSError(28, os.strerror(28), str(self._path))
 
     def read(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return all records, and which of them are whole."""
+        """Return all records, and which of them are complete."""
         records = np.zeros(self.count, self.dtype)
         held = np.fromfile(self._path, self.dtype, count=self.count)
         records[: len(held)] = held
@@ -282,7 +282,7 @@ class Journal:
         bare = records.copy()
         bare["check"] = 0
         raw, size = memoryview(bare.view(np.uint8)) if self.count else memoryview(b""), self.dtype.itemsize
-        # An untouched record is all zeros, which no checksum is.
+        # A record that was never written is all zeros, and a checksum is never 0.
         for i in np.flatnonzero(records["check"]).tolist():
             good[i] = records["number"][i] == i and _sum(raw[i * size : (i + 1) * size]) == records["check"][i]
         return records, good

@@ -1,7 +1,7 @@
-"""The accumulated array and those beside it: what their stored values mean, and whether they are being written.
+"""The accumulated array and its neighbours: the meaning of stored values, and whether they are being written.
 
-The same attributes count as in xarray: for Zarr v2 the fill value of the metadata, for v3 the attribute ``_FillValue``,
-``missing_value`` for both.  A valid range counts too, by CF.  NaN and infinities never count as values.
+The same attributes are used as in xarray: for Zarr v2 the fill value of the metadata, for v3 the attribute
+``_FillValue``, and ``missing_value`` for both.  A valid range applies too, by CF.  NaN and infinities never count.
 
 Sources: CF sections 2.5.1, 4.1, 4.2 and 8.1; NetCDF User's Guide, "Attribute Conventions".
 """
@@ -51,7 +51,7 @@ _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(frozen=True)
 class Meaning:
-    """What stored values mean: the type in which they are read, which are missing, and how they are unpacked."""
+    """The meaning of stored values: the dtype in which they are read, missing values, and packing."""
 
     dtype: np.dtype[Any]
     mask: record.MaskRecord
@@ -59,7 +59,7 @@ class Meaning:
 
 
 def read_meaning(array: ZarrArray) -> Meaning:
-    """Return what the stored values of an array mean, from its metadata and attributes."""
+    """Return the meaning of the stored values of an array, from its metadata and attributes."""
     where = f"{array.store}: array {array.path!r}"
     if array.dtype.str[1:] not in _TYPES:
         raise UnsupportedError(
@@ -106,13 +106,13 @@ def read_meaning(array: ZarrArray) -> Meaning:
 
 
 def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, int | float]:
-    """Return the smallest and largest stored value that count if larger magnitudes are kept out of sums."""
+    """Return the smallest and largest stored values that count if larger magnitudes are kept out of sums."""
     low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
     return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
 
 
 def mask_of(dtype: np.dtype[Any], mask: record.MaskRecord, limit: float | None = None) -> Mask:
-    """Return the mask of values of a type, in native byte order, that count, within the limit if one is given."""
+    """Return the mask of values that count, of a dtype in native byte order, within the limit if one is given."""
     from cfagg.kernels.cumulative.mask import Mask, native_type
 
     low, high = (mask.valid_min, mask.valid_max) if limit is None else within_limit(mask, limit)
@@ -124,7 +124,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def number_of(value: Any, dtype: np.dtype[Any], where: str) -> Any:
-    """Return a fill value as a number; Zarr v3 keeps those of real type as the base64 text of a double's bytes."""
+    """Return a fill value as a number; Zarr v3 encodes those of real dtypes as base64 text of a double's bytes."""
     if not isinstance(value, str):
         return int(value) if isinstance(value, bool | np.bool_) else value
     if value in _SPELT:
@@ -138,7 +138,7 @@ def number_of(value: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 
 def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
-    """Return a fill value in this type, `None` if no element can equal it, or if it is missing anyway (NaN)."""
+    """Return a fill value in this dtype, or `None` if no element can equal it or it is missing anyway (NaN)."""
     if not math.isfinite(value):
         return None
     if dtype.kind == "f":
@@ -150,7 +150,7 @@ def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
 
 
 def _bound(value: float, dtype: np.dtype[Any], *, upper: bool) -> int | float:
-    """Return a bound that admits the same elements of this type, as an integer for integers."""
+    """Return a bound that admits the same elements of this dtype, as an integer for integers."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return float(dtype.type(value))
@@ -160,7 +160,7 @@ def _bound(value: float, dtype: np.dtype[Any], *, upper: bool) -> int | float:
 
 
 def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
-    """Return the pair of horizontal dimensions in the array's order; empty if there is none, or it is unclear."""
+    """Return the pair of horizontal dimensions in the array's order, empty if there is none or it is unclear."""
     roles: dict[str, list[str]] = {"Y": [], "X": []}
     for d in array.dims:
         coordinate = beside(array, d)
@@ -173,7 +173,7 @@ def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
 
 
 def _curvilinear_dims(array: ZarrArray) -> tuple[str, ...]:
-    """Return the two dimensions that auxiliary latitudes and longitudes share, empty if there are none."""
+    """Return the two dimensions shared by auxiliary latitudes and longitudes, or an empty tuple if there are none."""
     dims: dict[Place, set[tuple[str, ...]]] = {"latitude": set(), "longitude": set()}
     for name in coordinate_names(array):
         found = beside(array, name)
@@ -202,7 +202,7 @@ def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
 
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:
-    """Return another array of the same group, `None` unless it exists and holds numbers."""
+    """Return another array of the same group, or `None` unless it exists and is numeric."""
     try:
         return open_array(array.store, path_beside(array, name), allow=array.allow)
     except (SourceError, UnsupportedError, ConventionError):
@@ -210,7 +210,7 @@ def beside(array: ZarrArray, name: str) -> ZarrArray | None:
 
 
 def opened(array: ZarrArray, path: str, *, any_type: bool = False) -> ZarrArray | None:
-    """Return an array by its path in the store, `None` if it cannot be opened."""
+    """Return an array by its path in the store, or `None` if it cannot be opened."""
     try:
         return open_array(array.store, path, any_type=any_type, allow=array.allow)
     except CfaggError:
@@ -230,20 +230,20 @@ def coordinate_names(array: ZarrArray) -> list[str]:
 
 
 def area_measure(array: ZarrArray) -> str | None:
-    """Return the name of the variable that attributes name for the areas of cells, whether it exists or not."""
+    """Return the name of the variable that attributes give for cell areas, whether it exists or not."""
     measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
     return measures.get("area")
 
 
 def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-    """Yield every chunk of an array that is read whole: its place, and its elements as stored."""
+    """Yield the place and the stored elements of every chunk of an array, to read all of it."""
     reader = ZarrReader(array)
     for index in np.ndindex(array.grid.matrix_shape):
         yield (*(slice(a, b) for a, b in array.grid.extent(index)), ...), reader.filled(index)
 
 
 def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
-    """Return the stored values of a box, by start and stop per dimension; fill values where nothing is stored."""
+    """Return the stored values of a box, given by start and stop per dimension, with fill values for missing chunks."""
     return ZarrReader(array, workers=1).read([slice(a, b) for a, b in box])
 
 
@@ -264,12 +264,12 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     return out
 
 
-#: A file may be written twice within one tick of the system's clock and look the same; seconds until that is over.
+#: A file that is written twice within one tick of the system's clock may look the same; seconds to rule this out.
 _TICK, _COARSE_TICK = 0.02, 2.1
 
 
 def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-    """Return the stamps of objects once none of them can be written again within the same tick of the clock."""
+    """Return the stamps of objects once none of them can be rewritten within the same tick of the clock."""
     # `which` are numbers in C order, by default all.  If given, the caller is writing the array itself, and objects
     # that others write to an object store meanwhile have other ETags.
     for _ in range(100):
@@ -283,7 +283,7 @@ def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt
             continue
         now = time.time_ns()
         found = stamps(array, which)
-        # Modification times may be set to anything, and some systems have no others.
+        # Use change times too, since modification times may be set to anything; but some systems have no others.
         times = found[found[:, 0] >= 0, 1:3]
         tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
         age = int(np.abs(now - times).min(initial=2**62)) / 1e9
@@ -294,7 +294,7 @@ def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt
 
 
 def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> None:
-    """Start writing changes through memory maps to disk, so that later ones change the times of the files."""
+    """Start writing changes made through memory maps to disk, so that later ones change the times of the files."""
     # A dirty page of a memory map can be changed again without changing the times of its file.  Once the system has
     # begun to write it to disk, the next change sets these times and is noticed.  File systems in memory never write
     # pages to disk, and set no times for maps.
@@ -309,16 +309,16 @@ def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> 
         try:
             file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            # Missing or not readable: reading it will report that.
+            # Missing or unreadable, which reading it will report.
             continue
-        # An error means that the file system does not support it, which does no harm.
+        # An error means that the file system does not support this, which is harmless.
         begin(file, ctypes.c_int64(0), ctypes.c_int64(0), 2)
         close_read(file)
 
 
 @cache
 def _sync_file_range() -> Any:
-    """Return Linux's function that starts writing pages of a file to disk, `None` elsewhere."""
+    """Return the Linux function that starts writing pages of a file to disk, or `None` on other systems."""
     return getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 

@@ -1,4 +1,4 @@
-"""Extremes, means and centred sums of squares over any ranges, from statistics of chunks and few cells."""
+"""Extremes, means and centred sums of squares over any ranges, from statistics of chunks and a few cells."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Terms = list[tuple[Local, ...]]
 
 
 def extremes(group: Group, request: Request, which: Literal["min", "max"]) -> Float:
-    """Return the smallest or largest real values; chunks are not read if their stored extremes rule them out."""
+    """Return the smallest or largest real values, without reading chunks that stored extremes rule out."""
     request = request.resolve(group.source.shape)
     stored = {"min": "max", "max": "min"}[which] if group.scale < 0 else which
     found = plan_nodes(group, request, needs(group, stored))
@@ -51,7 +51,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"]) -> Fl
         for found_parts in in_order(work, jobs, found.cost):
             for place, values in found_parts:
                 out[place] = ufunc(out[place], values)
-    # Infinite values never count, so results that are still infinite had no valid values.
+    # Infinite values never count, so results that are still infinite have no valid values.
     values = np.where(out == nothing, np.nan, out * group.scale + group.offset)
     return values.reshape(request.shape)
 
@@ -90,7 +90,7 @@ def _from_cells(
 
 
 def _worst(dtype: np.dtype[Any], nothing: float) -> Any:
-    """Return the value of a type that loses every comparison."""
+    """Return the value of a dtype that loses every comparison."""
     if dtype.kind == "f":
         return dtype.type(nothing)
     info = np.iinfo(dtype)
@@ -101,7 +101,7 @@ def _useful(
     group: Group, jobs: list[tuple[tuple[int, ...], Terms]], kind: str, out: Float
 ) -> Iterator[tuple[tuple[int, ...], Terms]]:
     """Yield the chunks that may change a result, the most promising first."""
-    # A generator, so that each chunk is compared with the results of those before it.
+    # A generator, so that each chunk is compared with the results of the previous ones.
     level = bounds_of(group, kind)
     if level is None or not jobs:
         yield from jobs
@@ -117,7 +117,7 @@ def _useful(
 
 
 def _bounds(group: Group, level: Level[ZarrArray], kind: str, indices: list[tuple[int, ...]]) -> Float:
-    """Return the extreme of each chunk, the worst possible value for chunks without valid cells."""
+    """Return the extreme of each chunk, or the worst possible value for chunks without valid cells."""
     at = np.array(indices, np.int64).reshape(len(indices), -1)
     low, high = at.min(axis=0), at.max(axis=0) + 1
     box = tuple((int(low[a]), int(high[a])) for a in level.axes)
@@ -129,7 +129,7 @@ def _bounds(group: Group, level: Level[ZarrArray], kind: str, indices: list[tupl
 
 
 def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
-    """Return the extremes of each group of a term; single positions have been taken already."""
+    """Return the extremes of each group of a term, after single positions have been selected."""
     single = tuple(a for a in folds_of(term) if len(term[a].entries) == 1)
     cut = [slice(None)] * values.ndim
     for a in single:
@@ -154,7 +154,7 @@ Moments = tuple[Float, Float, Float]
 
 
 def segments_of(term: Sequence[Local], limit: int) -> list[tuple[tuple[slice, ...], tuple[int, ...]]] | None:
-    """Return every product of segments, and its number along each reduced axis; `None` for more than `limit`."""
+    """Return every product of segments with its number along each reduced axis, or `None` if more than `limit`."""
     folds = folds_of(term)
     number = 1
     for a in folds:
@@ -171,7 +171,7 @@ def segments_of(term: Sequence[Local], limit: int) -> list[tuple[tuple[slice, ..
 
 
 def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moments:
-    """Return the moments of groups of elements, which are moments themselves, along some axes."""
+    """Return the moments of groups of elements, given as moments, along some axes."""
     for axis in axes:
         local = term[axis]
         element, target, coefficient, begin = _elements(local)
@@ -184,7 +184,7 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
         total = np.add.reduceat(weight, begin, axis)
         centre = _ratio(np.add.reduceat(weight * mean, begin, axis), total)
         shift = mean - np.take(centre, target, axis)
-        # The rounding error of the centre is removed: the remaining mean distance is small.
+        # Correct the rounding error of the centre, using the remaining mean distance, which is small.
         rest = _ratio(np.add.reduceat(weight * shift, begin, axis), total)
         squares = np.add.reduceat(m2 + weight * np.square(shift), begin, axis) - total * np.square(rest)
         parts = total, centre + rest, np.maximum(squares, 0.0)
@@ -201,7 +201,7 @@ def joined(a: Moments, b: Moments) -> Moments:
 
 
 def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
-    """Return elements in the order of their groups: place, group, coefficient, and where groups begin."""
+    """Return places, groups and coefficients of elements in the order of their groups, and where groups begin."""
     segment, coefficient, begin = by_target(local)
     starts, stops = np.array(local.starts), np.array(local.stops)
     lengths = (stops - starts)[segment]
@@ -214,15 +214,15 @@ def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
 
 
 def _ratio(total: Array, weight: Array) -> Float:
-    """Return quotients, 0 where the divisor is 0."""
+    """Return quotients, or 0 where the divisor is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(weight != 0, total / weight, 0.0)
 
 
-#: Up to this number of boxes of a chunk are reduced one by one, more are reduced element by element.
+#: Up to this number of boxes of a chunk are reduced one by one; more are reduced element by element.
 _BOXES = 64
 
-#: Cost from which NumPy takes longer than loading the compiler.
+#: Cost above which NumPy takes longer than loading the compiler.
 _COMPILED_FROM = 2e7
 
 
@@ -256,7 +256,7 @@ def _add(out: Moments, place: Any, parts: Moments) -> None:
 
 
 class _Work:
-    """Computes the moments of the cells that terms take of a chunk."""
+    """Computes the moments of the cells of a chunk that terms select."""
 
     def __init__(self, group: Group, found: NodePlan) -> None:
         self.group = group
@@ -265,7 +265,7 @@ class _Work:
             "fills": mask.fills,
             "valid_min": mask.valid_min,
             "valid_max": mask.valid_max,
-            # If the compiler has been loaded already, using it costs nothing.
+            # If the compiler is already loaded, using it costs nothing extra.
             "compiled": found.cost > _COMPILED_FROM or "numba" in sys.modules,
         }
         self.mask = mask_of(group.dtype, mask)
@@ -291,7 +291,7 @@ class _Work:
         return out
 
     def single(self, values: Array, weights: Array | None) -> Moments:
-        """Return the moments of every cell by itself."""
+        """Return the moments of single cells."""
         valid = self.mask.valid(values)
         mean = np.where(valid, values, 0).astype(np.float64)
         weight = valid.astype(np.float64) if weights is None else np.where(valid, weights, 0.0)
@@ -323,7 +323,7 @@ class _Work:
         try:
             found = partial_sums(values, (), weights=weights, statistics=(folds,), **self.options)
         except OverflowError:
-            # The sum exceeds 64 bits: with weights of 1, integers are summed in real numbers.
+            # The sum exceeds 64 bits; with weights of 1, integers are summed as real numbers.
             ones = np.broadcast_to(np.float64(1.0), values.shape)
             found = partial_sums(values, (), weights=ones, statistics=(folds,), **self.options)
         return found.statistics[folds]

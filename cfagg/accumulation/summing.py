@@ -1,8 +1,8 @@
-"""From partial sums of chunks to the cumulative sums of one combination of dimensions.
+"""Computing the cumulative sums of one combination of dimensions from partial sums of chunks.
 
 Along one of its axes the sums are carried from block to block, so that memory is bounded for any number of chunks;
-along the others all chunks are in memory together.  If the array has grown, the sums continue from the last sample
-that stays.
+along the others all chunks are in memory together.  If the array has grown, the sums continue from the last final
+sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["PartialSums", "Task", "run_task", "sum_tasks"]
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 
-#: Elements of partial sums that are summed at a time.
+#: Number of elements of partial sums that are summed at a time.
 _BLOCK = 1 << 20
 
 
@@ -40,13 +40,13 @@ class PartialSums:
 
     recipe: Recipe
     scratch: Scratch
-    #: The records of all chunks, which hold the sums over all dimensions.
+    #: The records of all chunks, which include the sums over all dimensions.
     records: npt.NDArray[Any]
     layout: Layout
     basis: Basis | None
-    #: Whether any element of the array is missing, or kept out of its sums.
+    #: Whether any element of the array is missing or kept out of the sums.
     excluded: bool
-    #: Corrections of chunks with cells that are kept out.
+    #: Corrections for chunks with cells that are kept out.
     repairs: Repairs | None = None
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
@@ -64,7 +64,7 @@ class PartialSums:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One block of columns of one kind of cumulative sums: all samples of some positions along the other axes."""
+    """One block of columns of one kind of cumulative sums, with all samples for some positions along the other axes."""
 
     specs: Sums[ArraySpec]
     #: "data", "weights" or "counts".
@@ -74,7 +74,7 @@ class Task:
 
 
 def sum_tasks(specs: Sums[ArraySpec], *, excluded: bool, after: Basis | None = None) -> Iterator[Task]:
-    """Yield the tasks of one combination, of chunks `after` what stays; counts beside weights if any are excluded."""
+    """Yield the tasks of one combination, only `after` a basis if given; counts besides weights only if `excluded`."""
     for quantity, spec in specs.arrays.items():
         if 0 in spec.grid or (quantity == "counts" and "weights" in specs.arrays and not excluded):
             continue
@@ -110,7 +110,7 @@ class _Run:
             (0, len(partial.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
             for a, (i, c, n) in enumerate(zip(task.columns, self.spec.chunks, self.spec.shape, strict=True))
         ]
-        #: How far into the block values stay, where the dimension that has grown is not accumulated.
+        #: Number of positions of the block to keep, if the dimension that has grown is not accumulated.
         self.stay, self.grown = 0, -1
         if self.basis is not None and not inside:
             self.grown = self.basis.axis
@@ -137,7 +137,7 @@ class _Run:
             return
         pending = self._old_rows(whole * chunk, self.first)
         if self.task.quantity == "counts":
-            # The number of missing values is summed.
+            # Sum the numbers of missing values.
             pending = self._implied((whole * chunk, self.first)) - pending[0], None
         for values, low in self._samples():
             pending = _joined(pending, (values, low), self.stream)
@@ -153,7 +153,7 @@ class _Run:
         return self.spec.shape[self.stream]
 
     def _samples(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-        """Yield cumulative sums at the samples from the first new one on, some at a time along the stream."""
+        """Yield cumulative sums at the samples, starting with the first new one, some at a time along the stream."""
         stream, window, layout = self.stream, self.window, self.partial.layout
         others = [a for a in self.axes if a != stream]
         box: list[tuple[int, int]] = []
@@ -210,7 +210,7 @@ class _Run:
         return carry, rest
 
     def _write_row(self, row: int, values: npt.NDArray[Any] | None, low: npt.NDArray[Any] | None) -> None:
-        """Write the chunks of one row of samples along the stream; `None` means counts of an array without gaps."""
+        """Write the chunks of one row of samples along the stream; `None` means counts if no values are missing."""
         chunk = self.spec.chunks[self.stream]
         samples = (row * chunk, min((row + 1) * chunk, self._length))
         constant = None
@@ -254,11 +254,11 @@ class _Run:
             yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
 
     def _take(self, rows: range) -> None:
-        """Take over chunks that stay unchanged."""
+        """Take over unchanged chunks."""
         for row in rows:
             for index in self._row(row):
                 if self.old is None:
-                    # Counts were not stored, because nothing was missing.
+                    # Counts were not stored, because no values were missing.
                     self._write_row(row, None, None)
                     break
                 self.target.take(self.spec, index, self.old)
@@ -268,7 +268,7 @@ class _Run:
     def _old_rows(
         self, start: int, stop: int, *, stay: bool = False
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """Return earlier values and low parts of some samples; with `stay`, only of the positions that stay."""
+        """Return earlier values and low parts of some samples; with `stay`, only at the positions to keep."""
         box = list(self.block)
         box[self.stream] = (start, stop)
         if stay:
@@ -289,7 +289,7 @@ class _Run:
         return tuple(count if a == self.stream else n for a, n in enumerate(sizes))
 
     def _implied(self, samples: tuple[int, int]) -> npt.NDArray[np.int64]:
-        """Return the number of elements up to samples, including missing ones; of length 1 along the other axes."""
+        """Return the number of elements up to samples, including missing ones, with length 1 along the other axes."""
         out = np.ones([1] * len(self.block), np.int64)
         for a in self.axes:
             positions = self.partial.layout.samples[a]
@@ -300,7 +300,7 @@ class _Run:
         return tuple(self.window.array.dims[a] for a in self.axes)
 
 
-#: Partial sums that running sums are made of, and their low parts; counts are what is left of all cells.
+#: Partial sums from which running sums are computed, and their low parts; counts are the difference from all cells.
 _KINDS = {"data": ("sum", "low"), "weights": ("weights", "weights_low"), "counts": ("excluded", "")}
 
 
@@ -315,7 +315,7 @@ def _joined(first: tuple[Any, Any], then: tuple[Any, Any], axis: int) -> tuple[A
 
 
 def _split(pair: tuple[Any, Any], axis: int, count: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return the first `count` entries along an axis, and the rest, of a pair of arrays."""
+    """Return the first `count` entries along an axis of a pair of arrays, and the rest."""
     head: tuple[Any, ...] = (slice(None),) * axis + (slice(0, count),)
     tail: tuple[Any, ...] = (slice(None),) * axis + (slice(count, None),)
     return (

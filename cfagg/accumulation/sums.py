@@ -23,7 +23,7 @@ __all__ = ["counts", "evaluate", "plan_sums", "raw_sums", "sums", "sums_and_coun
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-#: Numbers of at least this size do not fit into int64, even if they were rounded.
+#: Numbers of at least this size do not fit into int64, even allowing for rounding.
 _BEYOND = 2.0**63 * (1 - 1e-9)
 
 
@@ -32,20 +32,20 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums of stored values, each with one axis per axis of the source; empty if they were not requested."""
+    """Sums of stored values, each with one axis per axis of the source, or empty if not requested."""
 
     #: Sums of stored (packed) values, multiplied by weights if there are any.
     data: npt.NDArray[np.float64] | npt.NDArray[np.int64]
-    #: Sums of the weights of valid cells; counts where there are no weights.
+    #: Sums of the weights of valid cells, or counts if there are no weights.
     weights: npt.NDArray[np.float64] | npt.NDArray[np.int64]
     #: Numbers of valid cells.
     counts: Int64
-    #: Low parts, to be added to `data`, if sums are kept with twice the digits of float64.
+    #: Low parts, to be added to `data`, if sums have twice the digits of float64.
     data_low: Float | None = None
 
 
 def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
-    """Return a statistic of real values as float64, or int64 counts; without values 0 for sum and count, else NaN."""
+    """Return a statistic of real values as float64 (count: int64); without values 0 for sum and count, else NaN."""
     resolved = request.resolve(group.source.shape)
     if 0 in resolved.shape:
         return np.zeros(resolved.shape, np.int64 if statistic == "count" else np.float64)
@@ -67,15 +67,15 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
     if group.weights is not None and not group.weights.known:
         return _unweighted(group, resolved, statistic)
     if group.weights is None or group.complete or group.extra is None:
-        # Sums of weights of other writers that may consist of rounding errors were read from the cells.
+        # Other writers' sums of weights that may be mere rounding errors were replaced by sums of cells.
         total, weight = sums(group, resolved)
         empty = weight == 0
     else:
-        # Differences of sums of weights may leave a rounding error where all values are missing.
+        # Differences of sums of weights may be rounding errors where all values are missing.
         total, weight, number = sums_and_counts(group, resolved)
         empty = number == 0
     if statistic == "sum":
-        # In a sum over no dimension, missing values stay missing.
+        # If no dimension is reduced, missing values remain missing.
         return np.where(empty, 0.0 if resolved.reduced else np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(empty | (weight == 0), np.nan, total / weight)
@@ -83,8 +83,8 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
 
 def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:
     """Return sums or means of an array whose weights are unknown."""
-    # Where a sum may consist of rounding errors, the extremes and counts decide: without valid values there is no mean,
-    # and the mean of equal values is that value.
+    # If a sum may consist of rounding errors, extremes and counts are used: without valid values there is no mean, and
+    # the mean of equal values is that value.
     from cfagg.accumulation.spread import extremes
 
     total, weight = sums(group, request)
@@ -94,7 +94,7 @@ def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[A
     if not (doubtful | light).any():
         return out
     low, high, number = extremes(group, request, "min"), extremes(group, request, "max"), counts(group, request)
-    # Neither a mean of equal values nor a sum of zeros needs weights.
+    # A mean of equal values and a sum of zeros need no weights.
     same = (low == high) & (~light if statistic == "mean" else low == 0)
     lost = (doubtful | light) & (number > 0) & ~same
     if lost.any():
@@ -126,7 +126,7 @@ def counts(group: Group, request: Request) -> Int64:
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
-    """Return what would be read to answer a request, without reading it."""
+    """Return the plan for a request, without reading data."""
     _check_shape(group)
     if group.weights is None:
         wanted = tuple(dict.fromkeys("weights" if q == "counts" else q for q in wanted))
@@ -141,7 +141,7 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
     found = add_up(group, plan, integer=group.kind == "int64", measure=doubtful)
     totals = dict(found.high)
     if "data" in totals and found.bound >= 2.0**63:
-        # Some sum may not fit: int64 is right modulo 2**64, and float64 gives its size.
+        # Some sum may not fit; int64 is exact modulo 2**64, and float64 gives its size.
         rough = add_up(group, plan, integer=False).high["data"]
         beyond = np.abs(rough) >= _BEYOND
         if beyond.any():
@@ -154,7 +154,7 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
         total = totals["data"] if low is None else totals["data"] + low
         if group.weights is not None and not group.weights.known:
             data, weight = proof.lost(found, total, totals["weights"])
-            # NaN where they may consist of rounding errors.
+            # Use NaN where they may consist of rounding errors.
             return Totals(np.where(data, np.nan, total), np.where(weight, np.nan, totals["weights"]), _NONE)
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():
@@ -167,7 +167,7 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
 
 
 def _check_shape(group: Group) -> None:
-    """Refuse an array whose shape has changed since its sums were built, as positions would mean other cells."""
+    """Refuse an array whose shape has changed since its sums were built, since positions would denote other cells."""
     if group.extra is None or group.extra.source.shape == group.source.shape:
         return
     from cfagg.accumulation.freshness import check
@@ -201,7 +201,7 @@ def _real(values: npt.NDArray[Any]) -> Float:
 
 
 def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
-    """Return counts or sums of weights of an array in which nothing is missing."""
+    """Return counts or sums of weights of an array without missing values."""
     lengths = request.lengths
     if quantity == "counts" or group.weights is None:
         out = np.ones([1] * len(lengths), np.int64)
@@ -212,7 +212,7 @@ def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np
     shape = [group.source.shape[a] if a in field.axes else 1 for a in range(len(lengths))]
     if 0 in lengths or 0 in shape:
         return np.zeros(lengths)
-    # The weights as one chunk, of length 1 along the axes that they do not span.
+    # Treat the weights as one chunk, of length 1 along the axes that they do not span.
     term = []
     for a, n in enumerate(shape):
         whole = Regular(n, n)

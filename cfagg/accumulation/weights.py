@@ -1,7 +1,7 @@
 """The weights of the cells of an array: areas, another variable of the store, or given by the user.
 
-Cells with given corners have the areas of polygons (CF section 7.1, bounds of auxiliary coordinates).  CF does not say
-how two corners are joined; here they are joined by great circles, except for cells between two parallels and two
+Areas of cells with given corners are those of polygons (CF section 7.1, bounds of auxiliary coordinates).  CF does not
+define how two corners are joined; here they are joined by great circles, except for cells between two parallels and two
 meridians, which have the areas of cells of a regular grid.
 """
 
@@ -33,13 +33,13 @@ __all__ = ["Weights", "corners_of", "find_weights", "polygon_areas"]
 
 type Floats = npt.NDArray[np.float64]
 
-#: Cells at a time, few enough to stay in the processor's caches.
+#: Number of cells processed at a time, few enough to fit into the processor's caches.
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """The true latitudes and longitudes, and their bounds, which give the corners of an array's cells."""
+    """The true latitudes and longitudes of an array's cells, and their bounds, which are the corners of the cells."""
 
     latitude: ZarrArray
     longitude: ZarrArray
@@ -48,7 +48,7 @@ class Corners:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the arrays that areas are computed from."""
+        """Paths of the arrays from which areas are computed."""
         return [a.path for a in (self.latitude, self.latitude_bounds, self.longitude, self.longitude_bounds)]
 
     def areas(self, where: str, memory: int) -> Floats:
@@ -70,7 +70,7 @@ class Corners:
 
 
 def corners_of(array: ZarrArray) -> Corners | None:
-    """Return the corners of an array's cells, from bounds of both auxiliary coordinates, three or more a cell."""
+    """Return the corners of an array's cells, from bounds of both auxiliary coordinates, at least three per cell."""
     found: dict[str, tuple[ZarrArray, ZarrArray]] = {}
     for name in coordinate_names(array):
         coordinate = beside(array, name)
@@ -91,7 +91,7 @@ def corners_of(array: ZarrArray) -> Corners | None:
 
 
 def polygon_areas(lat: Floats, lon: Floats) -> Floats:
-    """Return the areas of polygons with corners in radians along the last axis, in order either way."""
+    """Return the areas of polygons with corners in radians along the last axis, in either direction."""
     shape, corners = lat.shape[:-1], lat.shape[-1]
     phi, lam = lat.reshape(-1, corners), lon.reshape(-1, corners)
     areas = np.empty(len(phi))
@@ -111,7 +111,7 @@ def _of_great_circles(lat: Floats, lon: Floats) -> Floats:
     total = np.zeros(len(lat))
     for k in range(1, points.shape[1] - 1):
         b, c = points[:, k], points[:, k + 1]
-        # Differences keep the digits that would be lost in the product of three nearly equal vectors.
+        # Differences preserve digits that would be lost in the product of three nearly equal vectors.
         volume = np.einsum("ij,ij->i", first, np.cross(b - first, c - first))
         cosines = 1 + sum(np.einsum("ij,ij->i", u, v) for u, v in ((first, b), (b, c), (c, first)))
         total += 2 * np.arctan2(volume, cosines)
@@ -119,9 +119,9 @@ def _of_great_circles(lat: Floats, lon: Floats) -> Floats:
 
 
 def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Return which cells lie between two parallels and two meridians, and the areas of these."""
+    """Return which cells are between two parallels and two meridians, and the areas of such cells."""
     turned = lon[:, :1] + np.remainder(lon - lon[:, :1] + math.pi, 2 * math.pi) - math.pi
-    # The order of corners may begin along a parallel or along a meridian.
+    # Corners may be ordered first along a parallel or first along a meridian.
     along = (_same(lat, (0, 1), (2, 3)) & _same(turned, (1, 2), (3, 0))) | (
         _same(lat, (1, 2), (3, 0)) & _same(turned, (0, 1), (2, 3))
     )
@@ -129,7 +129,7 @@ def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_],
 
 
 def _same(values: Floats, *pairs: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Return where the corners of every pair have equal values, up to rounding to 32 bits."""
+    """Return where the corners of each pair have equal values, up to rounding to 32 bits."""
     found = np.ones(len(values), bool)
     for i, j in pairs:
         found &= np.abs(values[:, i] - values[:, j]) <= 2e-7 * np.abs(values[:, i])
@@ -150,10 +150,10 @@ class Weights:
 
     #: Their origin: "area", "variable" or "array".
     kind: str
-    #: The variable that they were made from.
+    #: The variable from which they were computed.
     name: str | None
     values: npt.NDArray[np.float64]
-    #: Axes of the array that they span, ascending.
+    #: The axes of the array that they span, ascending.
     axes: Axes
 
     def digest(self) -> str:
@@ -213,7 +213,7 @@ def _check(found: Weights, array: ZarrArray, where: str) -> None:
 
 
 def _without_repeats(found: Weights) -> Weights:
-    """Return weights without axes of length 1, but with one axis at least."""
+    """Return weights without axes of length 1, but with at least one axis."""
     keep = [i for i, n in enumerate(found.values.shape) if n != 1] or list(range(min(1, found.values.ndim)))
     if len(keep) == found.values.ndim:
         return found
@@ -238,7 +238,7 @@ def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
 
 
 def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
-    """Whether labels are equal, in the precision of the coarser ones; dates of different libraries count as equal."""
+    """Return whether labels are equal in the lower of both precisions; dates of different libraries count as equal."""
     if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
         kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
         return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
@@ -246,7 +246,7 @@ def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
 
 
 def _numbers(given: Any, where: str) -> Floats:
-    """Return weights as numbers; refuse dates, complex numbers and texts."""
+    """Return weights as numbers; refuse dates, complex numbers and text."""
     try:
         values = np.asarray(given)
         reason: object = f"its type is {values.dtype}"
@@ -258,7 +258,7 @@ def _numbers(given: Any, where: str) -> Floats:
 
 
 def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
-    """Return weights given as an array without names."""
+    """Return weights given as an array without dimension names."""
     values = _numbers(given, where)
     try:
         np.broadcast_shapes(values.shape, array.shape)
@@ -280,7 +280,7 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
 
 
 def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> Weights:
-    """Return weights that name their dimensions."""
+    """Return weights given with dimension names."""
     unknown = [d for d in dims if d not in array.dims]
     if unknown or not dims:
         raise ConformError(
@@ -293,10 +293,10 @@ def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> 
 
 
 def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = "variable") -> Weights:
-    """Return weights that another array of the store holds."""
+    """Return weights stored in another array of the store."""
     found = beside(array, name) or (opened(array, name) if "/" in array.path else None)
     if found is None:
-        # Raises an error that explains what is wrong with the name.
+        # Raises an error that explains the problem with the name.
         found = open_array(array.store, path_beside(array, name), allow=array.allow)
     if math.prod(found.shape) * 8 > memory:
         raise LimitError(
@@ -364,7 +364,7 @@ def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] |
 
 
 def _bounds(array: ZarrArray, coordinate: ZarrArray) -> npt.NDArray[np.float64] | None:
-    """Return the bounds of a coordinate's cells, shape (n, 2), where it has them."""
+    """Return the bounds of a coordinate's cells, of shape (n, 2), if it has any."""
     name = coordinate.attributes.get("bounds")
     found = beside(array, name) if isinstance(name, str) else None
     if found is None or found.shape != (*coordinate.shape, 2):

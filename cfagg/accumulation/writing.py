@@ -1,9 +1,9 @@
 """Writing the arrays of a group: metadata, new chunks, chunks taken over from an earlier state, and consolidation.
 
-Changes of a group in its place are all recorded before the first of them is made, so that all or none take effect.
-Such an increment writes some objects anew, the metadata of the group last.  A process that is killed in between leaves
-the record, and the next one makes the recorded changes once more.  Until then the checksums of the group do not agree
-with its arrays, or the array has grown, so the group gives no wrong answer.
+All changes of a group in place are recorded before the first of them is made, so that all or none take effect.  Such an
+increment rewrites some objects, the metadata of the group last.  A process that is killed in between leaves the record,
+and the next one repeats the recorded changes.  Until then the checksums of the group do not match its arrays, or the
+array has grown, so the group gives no wrong results.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ __all__ = [
 def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, Any]:
     """Return the metadata documents of an array by file name."""
     new = NewArray(
-        # In version 2, the names that the convention requires, which may differ, are in the attributes.
+        # In version 2, the names are in the attributes: those that the convention requires, which may differ.
         dims=spec.dims if zarr_format == 3 else None,
         shape=spec.shape,
         dtype=spec.dtype,
         chunks=spec.chunks,
-        # Every chunk is written; with a fill value, xarray would take equal sums for missing.
+        # Every chunk is written; with a fill value, xarray would treat sums equal to it as missing.
         fill=0 if zarr_format == 3 else None,
         codec=codec_named(codec),
         attributes=spec.attributes,
@@ -66,7 +66,7 @@ def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, 
 
 
 def codec_of(document: Mapping[str, Any]) -> str:
-    """Return the compression of an array of an accumulation, ``"blosc"`` if it is none that `accumulate` offers."""
+    """Return the compression of an array of an accumulation, or ``"blosc"`` if it is not an option of `accumulate`."""
     if document.get("zarr_format") == 2:
         name = (document.get("compressor") or {"id": "none"}).get("id")
     else:
@@ -78,18 +78,18 @@ def codec_of(document: Mapping[str, Any]) -> str:
 def chunk_key(index: Sequence[int], zarr_format: int) -> str:
     """Return the key of a chunk below its array."""
     if zarr_format == 3:
-        # Without a directory per row of chunks, which would take longer to make and remove than the chunks.
+        # Avoids a directory per row of chunks, which would take longer to create and remove than the chunks.
         return ".".join(["c", *map(str, index)])
     return ".".join(map(str, index)) or "0"
 
 
 def codec_named(name: str) -> Codec:
-    """Return a fast compression: the last bytes of accumulated sums are random, and no codec compresses them."""
+    """Return a fast codec, since the last bytes of accumulated sums are random, and no codec compresses them."""
     return Codec(name, inner="lz4")
 
 
 def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
-    """Return the metadata documents of a group that is in its place, by path below it and file name."""
+    """Return the metadata documents of a group that is already in place, by path below it and file name."""
     names = (".zgroup", ".zarray", ".zattrs") if zarr_format == 2 else ("zarr.json",)
     found: dict[str, dict[str, Any]] = {}
     for node in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
@@ -101,13 +101,13 @@ def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
 def renew_consolidated(
     store: Path, group: str, nodes: Mapping[str, Mapping[str, Any]], zarr_format: int, aside: Path
 ) -> None:
-    """Bring the consolidated metadata of a store, or of a group in it, up to date, where it has any."""
+    """Update the consolidated metadata, if any, of a store or of a group in it."""
     path = store / (".zmetadata" if zarr_format == 2 else "zarr.json")
     found = read_document(str(store), path.name)
     if found is None:
         return
     root = found.content
-    # Version 3 lists the group.  Version 2 does not: xarray opens every group that is listed, and the dimensions that
+    # Version 3 lists the group.  Version 2 does not, because xarray opens every listed group, and the dimensions that
     # the convention prescribes have other lengths in the group than in the data.
     whole = without_group(root, group) if zarr_format == 2 else with_group(root, group, nodes)
     if whole is None:
@@ -120,13 +120,13 @@ def renew_consolidated(
 
 Axes = tuple[int, ...]
 
-#: Encoded chunks of one value that are kept to be written again.
+#: Number of cached encoded chunks of constant values.
 _REPEATED = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Basis(Standing):
-    """The part of an earlier state of the accumulation that stays, although its array has grown along one axis."""
+    """The part of an earlier state of the accumulation that remains after its array has grown along one axis."""
 
     group: Group
 
@@ -134,7 +134,7 @@ class Basis(Standing):
 class Target:
     """The directory of the new group."""
 
-    #: Whether existing arrays are extended, so that chunks that stay are not written.
+    #: Whether existing arrays are extended, so that unchanged chunks are not written.
     in_place = False
 
     def __init__(self, folder: Path, codec: str, zarr_format: int, build: str | None = None) -> None:
@@ -145,7 +145,7 @@ class Target:
         #: CRC-32C of metadata, and of every stored chunk, by array.
         self.metadata: dict[str, int] = {}
         self.checksums: dict[str, npt.NDArray[np.uint32]] = {}
-        #: The checks and growth record of a group that grows, once its tables are written.
+        #: The checks and growth record of a growing group, once its tables are written.
         self.known: tuple[Checks, Growth] | None = None
         self._encode = codec_named(codec).encoder()
         self._repeated: dict[Any, bytes] = {}
@@ -159,7 +159,7 @@ class Target:
         write_documents(path, self._described(spec))
 
     def _described(self, spec: ArraySpec) -> dict[str, dict[str, Any]]:
-        """Return the metadata of an array, which are noted."""
+        """Record and return the metadata of an array."""
         attributes = {**spec.attributes, BUILD: self.build}
         documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
         self.documents[spec.name] = documents
@@ -188,7 +188,7 @@ class Target:
         self._store(spec, index, encoded)
 
     def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
-        """Take over a chunk whose values stay, by a link to its file if the same file would be written."""
+        """Take over an unchanged chunk, by a link to its file if the same file would be written."""
         if self._same(spec, old) and not isinstance(old.store, Url):
             source = Path(old.folder) / old.key(index)
             place = self._place(spec, index)
@@ -198,7 +198,7 @@ class Target:
                 if error.errno in (errno.ENOENT, errno.ENOSPC, errno.EDQUOT):
                     raise
                 shutil.copy2(source, place)
-            # Its recorded checksum, not one of the present bytes, so that earlier damage is still noticed.
+            # Note the recorded checksum, not that of the present bytes, so that earlier damage is still detected.
             self._note(
                 spec, index, old.crc(index) if isinstance(old, CheckedArray) else crc32c(Path(place).read_bytes())
             )
@@ -206,7 +206,7 @@ class Target:
         self.write(spec, index, read_region(old, spec.extent(index)))
 
     def _same(self, spec: ArraySpec, old: ZarrArray) -> bool:
-        """Whether the chunks of an older array are the same files that would be written."""
+        """Return whether the chunks of an older array are identical to the files that would be written."""
         name = "zarr.json" if self.zarr_format == 3 else ".zarray"
         mine, other = dict(self.documents[spec.name][name]), dict(old.document)
         for key in ("shape", "attributes", "dimension_names", "storage_transformers"):
@@ -240,7 +240,7 @@ class Target:
                 view = view[file.write(view) :]
 
 
-#: What a record begins with.
+#: The first bytes of a record.
 _FORM = b"cfagg increment 1\n"
 
 #: Attempts to write consolidated metadata that other processes write too.
@@ -262,11 +262,11 @@ def place_of_array(array: ZarrArray) -> Place:
 
 @dataclass(frozen=True, eq=False)
 class Increment:
-    """What is written, by key below the group; the document that makes it an accumulation last."""
+    """The objects to write, by key below the group, with the document that makes it an accumulation last."""
 
     group: str
     zarr_format: int
-    #: The checksum of the attributes that is extended, and that of the new ones.
+    #: The checksum of the attributes before the change, and that of the new ones.
     before: int
     after: int
     objects: Mapping[str, bytes]
@@ -288,7 +288,7 @@ class Increment:
 
     @classmethod
     def decoded(cls, record: bytes) -> Increment | None:
-        """Return the increment of a record, `None` if the record is incomplete."""
+        """Return the increment of a record, or `None` if the record is incomplete."""
         body, end = record[:-4], record[-4:]
         if not body.startswith(_FORM) or crc32c(body).to_bytes(4, "little") != end:
             return None
@@ -301,7 +301,7 @@ class Increment:
         return cls(head["group"], head["format"], head["before"], head["after"], objects)
 
     def state(self, array: ZarrArray, place: Place) -> tuple[bytes, Any] | None:
-        """Return the document of the group and its tag, `None` if the group was replaced or removed."""
+        """Return the document of the group and its tag, or `None` if the group was replaced or removed."""
         if self.group != group_path(array.path) or self.zarr_format != array.zarr_format:
             return None
         found = place.read(f"{self.group}/{self.document}")
@@ -312,7 +312,7 @@ class Increment:
         return found if isinstance(own, Mapping) and own.get("crc") in (self.before, self.after) else None
 
     def apply(self, array: ZarrArray, place: Place) -> bool:
-        """Write everything, even what may have been written before; return `False` if the group was replaced."""
+        """Write all objects, even if some may have been written before; return `False` if the group was replaced."""
         found = self.state(array, place)
         if found is None:
             return False
@@ -323,9 +323,9 @@ class Increment:
         return True
 
     def _consolidate(self, place: Place) -> None:
-        """Bring consolidated metadata of the groups above up to date, if they list the group."""
+        """Update consolidated metadata of the groups above, if they list the group."""
         if self.zarr_format == 2:
-            return  # they leave the group out
+            return  # these do not list the group
         names = self.group.split("/")
         nodes = {
             key.rpartition("/")[0]: parse(data, key)
@@ -353,12 +353,12 @@ class Increment:
 
 
 def record_there(increment: Increment, place: Place) -> None:
-    """Record the changes beside the arrays; fails if there is a record, since another process may be at work."""
+    """Record the changes next to the arrays; fail if there is a record, since another process may be at work."""
     place.swap(record_key(increment.group), increment.encoded(), None)
 
 
 def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
-    """Make the changes in an object store that are recorded there, and remove the record."""
+    """Make the changes that are recorded in an object store, and remove the record."""
     key = record_key(increment.group)
     made = increment.apply(array, place)
     place.delete([key])
@@ -367,7 +367,7 @@ def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
 
 
 def finish_there(array: ZarrArray, place: Place) -> bool:
-    """Make the changes in an object store that a killed process has recorded; return whether there were any."""
+    """Make the changes that a killed process has recorded in an object store; return whether there were any."""
     key = record_key(group_path(array.path))
     found = place.read(key)
     if found is not None:

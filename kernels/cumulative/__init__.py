@@ -1,9 +1,9 @@
 """Sums of a chunk along any sets of dimensions in one pass, and their running sums over the chunks.
 
-`sums` has the functions to call, `mask` decides which elements count.  Small blocks are summed by NumPy (`plain`),
-large ones by a compiled pass: `layout` finds the fewest axes in which a block can be processed, `tiles` passes over the
-memory once, `compiled` computes all requested sums from those along single axes, and `axis` measures departures from
-known means and carries sums from block to block.
+`sums` has the public functions, `mask` determines which elements count.  Small blocks are summed by NumPy (`plain`),
+large ones by a compiled pass: `layout` finds the smallest number of axes in which a block can be processed, `tiles`
+passes over the memory once, `compiled` computes all requested sums from those along single axes, and `axis` computes
+departures from known means and carries sums from block to block.
 """
 
 from __future__ import annotations

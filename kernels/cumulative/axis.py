@@ -1,4 +1,4 @@
-"""Compiled loops along one axis: a second pass for squared distances from known means, and running sums of blocks."""
+"""Compiled loops along one axis, for squared distances from known means (a second pass) and running sums of blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, le
         last axis.
     mask : tuple of smallest and largest valid value, two fills, and whether bounds or fills exclude any number
     every : bool
-        Every element counts.
+        Whether every element counts.
     weights : float64[m] or None
     places : int64[rows, 2]
         Start of a row's weights, and their step: 1 if they are consecutive, 0 if the row has a single weight.
@@ -64,9 +64,9 @@ def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, le
 
 @jit
 def run_integers(parts, length, inner, carry):
-    """Replace int64 parts by their running sums and the carry by the last; return whether any wrapped around.
+    """Replace int64 parts by their running sums and the carry by the last sum; return whether any wrapped around.
 
-    `parts` has ``outer * length * inner`` elements, `carry` ``outer * inner``: the sums before the first part.
+    `parts` has ``outer * length * inner`` elements; `carry` has ``outer * inner``, the sums before the first part.
     """
     wrapped = 0
     for outer in range(parts.size // (length * inner)):
@@ -83,9 +83,9 @@ def run_integers(parts, length, inner, carry):
 
 @jit
 def run_reals(parts, low, length, inner, carry, carry_low):
-    """Replace float64 parts, and their low parts if there are any, by running sums, and the carry by the last.
+    """Replace float64 parts, and their low parts if any, by running sums, and the carry by the last sum.
 
-    `parts` has ``outer * length * inner`` elements, `carry` and `carry_low` ``outer * inner``: the sums before the
+    `parts` has ``outer * length * inner`` elements; `carry` and `carry_low` have ``outer * inner``, the sums before the
     first part.
     """
     for outer in range(parts.size // (length * inner)):

@@ -24,10 +24,10 @@ Array = npt.NDArray[Any]
 Sums = dict[Axes, Array]
 
 _TILE = 1536
-"""Elements of a tile: its buffers stay in the first-level cache."""
+"""Elements of a tile, whose buffers fit into the first-level cache."""
 
 _SHEET = 2**15
-"""Sums along the outermost axis that are accumulated at a time, so that they stay in the second-level cache."""
+"""Number of sums along the outermost axis accumulated at a time, which fit into the second-level cache."""
 
 
 def reduce_compiled(
@@ -43,21 +43,21 @@ def reduce_compiled(
     Parameters
     ----------
     blocks : array of native type
-        One or more along the first axis, each of more than one element.
+        One or more blocks along the first axis, each of more than one element.
     sets : sequence of tuple of int
         Axes of a block.
     mask : Mask
-        For their type.
+        The mask for their type.
     weights : float64 array, optional
         Broadcast to the shape of `blocks`.
     double_double : bool
     wanted : sequence of tuple of int
-        Sets to take statistics over.
+        Sets of axes for statistics.
 
     Raises
     ------
     OverflowError
-        A sum of integers is beyond int64.
+        A sum of integers exceeds int64.
     """
     prepared = Prepared.of(blocks, mask, weights, (*sets, *wanted))
     layout = prepared.layout
@@ -91,7 +91,7 @@ def _heavy_sums(
     prepared: Prepared, weights: Array, inner: Mapping[Axes, Axes], sets: Sequence[Axes], double_double: bool,
     some: npt.NDArray[np.bool_],
 ) -> tuple[Sums, Sums | None]:  # fmt: skip
-    """Return the sums of the weights of elements that count, and their low parts; in `some` blocks not all count."""
+    """Return the sums of the weights of elements that count, and their low parts; in `some` blocks, not all count."""
     constant = _constant_sums(weights, sets, double_double)
     if not some.any():
         return constant
@@ -144,7 +144,7 @@ class _Sums:
 def _sums(
     block: Prepared, sets: Sequence[Axes], double_double: bool, *, whole: bool = False, ones: bool = False
 ) -> _Sums:
-    """Return sums over sets of the layout's axes, from the pass for single axes and derived from these for others."""
+    """Return sums over sets of the layout's axes, from the pass over single axes or derived from its results."""
     layout = block.layout
     found = _singles(block, layout.bases(sets), double_double, whole, ones)
     sums, low, gone = dict(found.sums), None if found.low is None else dict(found.low), dict(found.gone)
@@ -185,7 +185,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
     total: Array = np.zeros((count, size), np.int64 if integer else np.float64)
     low: Array | None = np.zeros((count, size)) if double_double and not integer else None
     gone = np.zeros((count, size), np.int64)
-    # Only 64-bit integers can overflow within a block, which their extremes show.
+    # Only 64-bit integers can overflow within a block, which can be detected from their extremes.
     moments = np.empty((count * (tiles if whole or (integer and raw.itemsize == 8) else 0), 3))
     missing, infinite = np.empty(count, np.int64), np.empty(count, np.int64)
     least, most = (np.full(count, end) for end in ends(raw.dtype))
@@ -233,7 +233,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
 
 @lru_cache(maxsize=256)
 def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return shape and tile for the pass, and the number of tiles."""
+    """Return the shape and tile for the pass, and the number of tiles."""
     width = lengths[-1]
     if len(lengths) == 2 and 2 * width > _TILE:
         outer, between, height = lengths[0], 1, 1

@@ -1,6 +1,6 @@
-"""The fewest axes in which a block can be processed, how sums derive from others, and blocks for the kernels.
+"""The smallest number of axes to process a block in, derivation of sums from others, and input for the kernels.
 
-Axes of length 1 are ignored; neighbours that are always in the same sets of axes are merged.  For instance, a chunk of
+Axes of length 1 are ignored; adjacent axes that are always in the same sets are merged.  For instance, a chunk of
 four dimensions, two of which are summed separately, becomes one of two or three, with long rows.
 """
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
 
 _SHORT = 16
-"""A last axis shorter than this is swapped with the longest one, at the cost of a copy."""
+"""A last axis that is shorter than this is swapped with the longest one, at the cost of a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Layout:
         return np.ascontiguousarray(blocks.transpose(0, *(1 + a for a in self.order))).reshape(-1)
 
     def outer(self, reduced: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
-        """Return the reduction of blocks over a set of their axes, with its remaining axes."""
+        """Return a reduction of blocks over a set of their axes, in the shape of the remaining axes."""
         shape, order = _restored(self.shape, self.order, axes)
         shaped = reduced.reshape(len(reduced), *shape)
         return shaped if order is None else shaped.transpose(0, *(1 + a for a in order))
@@ -122,12 +122,12 @@ def _restored(shape: tuple[int, ...], order: Axes, axes: Axes) -> tuple[tuple[in
     return tuple(shape[a] for a in kept), None if kept == own else tuple(kept.index(a) for a in own)
 
 
-#: Types that are converted beforehand, so that kernels are compiled for few types.
+#: Types that are converted beforehand, so that kernels are compiled only for a few types.
 _WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
 
 
 class _Memory:
-    """Memory that NumPy wraps as an array, so that read-only and writable arrays have one compiled signature."""
+    """Memory that NumPy wraps as an array, so that read-only and writable arrays have the same compiled signature."""
 
     def __init__(self, owner: Array) -> None:
         self.owner = owner
@@ -177,18 +177,18 @@ class Prepared:
         Parameters
         ----------
         blocks : array of native type
-            One or more along the first axis, each of more than one element.
+            One or more blocks along the first axis, each of more than one element.
         mask : Mask
             Mask for the type of the blocks.
         weights : float64 array, optional
             Broadcast to the shape of `blocks`.
         sets : sequence of tuple of int
-            All sets of a block's axes that it will be reduced over.
+            All sets of axes over which a block will be reduced.
 
         Raises
         ------
         OverflowError
-            An unsigned value is beyond int64.
+            An unsigned value exceeds int64.
         """
         layout = Layout.of(blocks[0], sets, None if weights is None else weights[0])
         dtype = blocks.dtype
@@ -196,7 +196,7 @@ class Prepared:
         raw = np.asarray(_Memory(layout.contiguous(blocks)))
         low, high, fills = mask
         most, least = ends(raw.dtype)
-        # A value that does not count anyway; if every integer counts, no element is compared.
+        # For unused fills, a value that does not count anyway; if every integer counts, no element is compared.
         none: Any = np.nan
         if raw.dtype.kind == "i":
             none = int(high) + 1 if high < most else max(int(low) - 1, int(least))
@@ -217,7 +217,7 @@ def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
     """Return a block in a type for which kernels are compiled, and its mask with at most two fills."""
     dtype, (low, high, fills) = block.dtype, mask
     if dtype == np.uint64:
-        # Values that count are below 2**63 here, so -1 is free to mark those that do not.
+        # Values that count are below 2**63 here, so -1 can mark those that do not.
         kind = np.int64
         block = np.where(mask.valid(block), block, np.uint64(2**64 - 1)).view(kind)
         return block, Mask(kind(0), kind(2**63 - 1), ())

@@ -1,4 +1,4 @@
-"""Which elements count, in the type of the block, so that every kernel compares the same values."""
+"""Determining which elements count, in the type of the block, so that every kernel compares the same values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Mask", "native_block", "native_type"]
 
 
 class Mask(NamedTuple):
-    """Which values count: ``low <= value <= high``, equal to no fill, and neither NaN nor infinite.
+    """The condition for values to count: ``low <= value <= high``, not equal to a fill, and neither NaN nor infinite.
 
-    All are scalars of the block's type, the bounds finite.
+    All fields are scalars of the block's type, and the bounds are finite.
     """
 
     low: Any
@@ -26,7 +26,7 @@ class Mask(NamedTuple):
     def of(cls, dtype: np.dtype[Any], fills: Iterable[Any] = (), valid_min: Any = None, valid_max: Any = None) -> Mask:
         """Return the mask for blocks of a native type.
 
-        `fills` that no element can equal are left out; NaN is not a bound.  All are rounded to real types.
+        `fills` that no element can equal are dropped, and NaN is not a bound.  For real types, all are rounded.
 
         >>> Mask.of(np.dtype("i2"), [-1, 0.5, 99999], valid_max=9.5)
         Mask(low=np.int16(-32768), high=np.int16(9), fills=(np.int16(-1),))
@@ -85,7 +85,7 @@ def _absent(bound: Any) -> bool:
 
 
 def _integer(bound: Any, towards: Any) -> int:
-    """Return a bound as an integer, beyond every type if it is infinite."""
+    """Return a bound as an integer, outside the range of every type if it is infinite."""
     if isinstance(bound, (int, np.integer)):
         return int(bound)
     number = float(bound)
@@ -93,7 +93,7 @@ def _integer(bound: Any, towards: Any) -> int:
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return a fill in a type, or nothing if no valid element can equal it."""
+    """Return a tuple with a fill in a type, empty if no valid element can equal it."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             typed = dtype.type(value)

@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Results of one pass over a block; arrays lack the axes of the set that they belong to.
+    """Results of one pass over a block; arrays do not have the axes of the set to which they belong.
 
     For several blocks, every array has the blocks along its first axis.
 
@@ -125,7 +125,7 @@ def reduce_plain(
 ) -> Partials:
     """Return the sums of blocks over sets of their axes, and statistics over others, like the compiled pass."""
     if weights is not None:
-        # Otherwise the memory order, and with it the order of summation, would depend on the number of blocks.
+        # Without this, the memory order, and with it the order of summation, would depend on the number of blocks.
         blocks = np.ascontiguousarray(blocks)
     valid, values, effective = _summands(blocks, mask, weights)
     every = tuple(range(1, blocks.ndim))
@@ -163,8 +163,7 @@ def _sums(values: Array, sets: Sequence[Axes], double_double: bool) -> tuple[dic
 def _statistics(block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]) -> Statistics:
     """Return the statistics of an array over some axes.
 
-    `values` are int64 or float64: 0 if not `valid`, multiplied by weights if there are any; `weights` are 0 if not
-    valid.
+    `values` are int64 or float64, 0 if not `valid`, and multiplied by weights if any; `weights` are 0 if not valid.
     """
     count = np.asarray(np.add.reduce(valid, axes, np.int64))
     dtype = block.dtype
@@ -197,7 +196,7 @@ def _summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, A
 
 
 def cumulate_plain(parts: Array, low: Array | None, carry: Array, carry_low: Array) -> bool:
-    """Replace parts by their running sums along the first axis, and the carry by the last; return whether any wrapped.
+    """Replace parts by their running sums along the first axis, the carry by the last; return whether one wrapped.
 
     `parts` and `low` have shape (n, ...); `carry` and `carry_low` are the sums before the first part.
     """

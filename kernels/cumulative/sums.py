@@ -7,7 +7,7 @@ inclusive running sums, along one dimension after the other if a set has several
 Integers without weights are summed exactly in int64.  Everything else is summed in float64, or as a pair of float64
 numbers ("double-double").  With :math:`u = 2^{-53}`, the sum of n values has an error of at most
 :math:`(n - 1) u \sum |x|` in float64 and of about :math:`u |S| + n^2 u^2 \sum |x|` as the high part of a pair, whose
-low part holds the rest. The running sum over chunks is kept as a pair in either case, so it adds one rounding only.
+low part is the rest. The running sum over chunks is computed as a pair in either case, so it adds only one rounding.
 
 With weights, the products are rounded to float64 and summed.
 """
@@ -51,21 +51,21 @@ def partial_sums(
     Parameters
     ----------
     block : array of integers or reals of at most 8 bytes
-        Of any strides and byte order.
+        The block, with any strides and byte order.
     axes_sets : iterable of tuple of int
-        Sets of axes to sum over, each ascending and not empty.
+        Sets of axes to sum over, each ascending and non-empty.
     fills : iterable of numbers
         Values that mean missing, in the units of the block.
     valid_min, valid_max : number, optional
         Smallest and largest value that counts.
     weights : float64 array, optional
-        Broadcastable to the block's shape, finite and not negative.
+        Weights that broadcast to the block's shape, finite and non-negative.
     double_double : bool
-        Keep the low parts of the sums of reals.
+        Whether to return the low parts of sums of reals.
     statistics : iterable of tuple of int
-        Sets of axes to take count, extremes, sum and centred sum of squares over.
+        Sets of axes over which to compute count, extremes, sum and centred sum of squares.
     compiled : bool
-        False for jobs that finish faster than the compiler loads: up to some ten million elements.
+        False for jobs that finish faster than the compiler loads, up to some ten million elements.
 
     Returns
     -------
@@ -120,13 +120,13 @@ def partial_sums_each(
 ) -> Partials:
     """Reduce blocks of one shape, stacked along the first axis, each as `partial_sums` does.
 
-    Parameters and errors are those of `partial_sums`; axes are those of one block, weights have the first axis too.
+    Parameters and errors are those of `partial_sums`.  Axes are those of one block; weights have the first axis too.
 
     Returns
     -------
     Partials
-        For all blocks: every array has them along its first axis, `missing` and `nonfinite` have one number per block,
-        and counts are present if any block has missing values.
+        The results for all blocks.  Every array has the blocks along its first axis, `missing` and `nonfinite` have one
+        number per block, and counts are present if any block has missing values.
 
     Examples
     --------
@@ -164,20 +164,20 @@ def cumulate(
 ) -> None:
     """Replace partial sums by their inclusive running sums along one axis, in place.
 
-    Between calls the carry is the sum so far, so that a long row of chunks can be processed in blocks.
+    Between calls the carry is the sum so far, which allows a long row of chunks to be processed in blocks.
 
     Parameters
     ----------
     parts : int64 or float64 array
-        Partial sums; on return the running sums, each rounded once.
+        Partial sums; on return, the running sums, each rounded once.
     axis : int
         Not negative.
     carry : array of the type of `parts` without `axis`, optional
-        The sum before the first part; on return the sum after the last.  By default 0.
+        The sum before the first part, by default 0; on return, the sum after the last part.
     carry_low : float64 array of its shape, optional
-        Low parts of the carry, for reals.  By default 0.
+        Low parts of the carry, for reals, by default 0.
     low : float64 array of the shape of `parts`, optional
-        Low parts of the partial sums; on return those of the running sums.
+        Low parts of the partial sums; on return, those of the running sums.
     name : str
         Name of the accumulation, for messages.
     compiled : bool
@@ -186,9 +186,9 @@ def cumulate(
     Raises
     ------
     TypeError, ValueError
-        The types or shapes of arrays do not fit; nothing has been changed.
+        The types or shapes of arrays do not fit; nothing was changed.
     OverflowError
-        A sum is beyond int64 or float64.
+        A sum exceeds int64 or float64.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def _only(found: Partials) -> Partials:
 
 
 def _typed(statistics: Mapping[Axes, Statistics], dtype: np.dtype[Any]) -> dict[Axes, Statistics]:
-    """Return statistics with extremes in the data's own type."""
+    """Return statistics with extremes in the type of the data."""
     return {
         t: replace(part, minimum=part.minimum.astype(dtype), maximum=part.maximum.astype(dtype))
         for t, part in statistics.items()
@@ -298,5 +298,5 @@ def _typed(statistics: Mapping[Axes, Statistics], dtype: np.dtype[Any]) -> dict[
 
 
 def _beyond(block: Array, mask: Mask) -> bool:
-    """Return whether any unsigned value that counts is beyond int64."""
+    """Return whether any unsigned value that counts exceeds int64."""
     return block.dtype == np.uint64 and bool((mask.valid(block) & (block > np.uint64(2**63 - 1))).any())

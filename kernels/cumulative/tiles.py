@@ -1,9 +1,9 @@
-"""One pass over a block in memory order: sums along single axes, counts of missing values, statistics of the whole.
+"""One pass over a block in memory order, for sums along single axes, counts of missing values, and total statistics.
 
 The block is processed in tiles of about a thousand elements that are contiguous in memory: whole rows, or part of one.
 A tile is converted to float64 (or int64) once, in a buffer that stays in the first-level cache, and added to all its
-sums from there. The sum of a tile shows whether it has NaN or infinities; only tiles with missing values are tested
-element by element. No loop over elements has branches, so all are vectorized.
+sums from there. The sum of a tile reveals whether it has NaN or infinities; only tiles with missing values are tested
+element by element. No loop over elements has branches, so that all are vectorized.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from cfagg.kernels.jit import intrinsic, jit
 __all__ = ["PAIRS", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_blocks", "total_of"]
 
 PAIRS = 16
-"""Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
+"""Number of independent pairs in which a row is summed exactly, so that additions do not wait for each other."""
 
 
 def _extreme(name, sign, plain):
-    """Return a function of two numbers that are not NaN, which becomes a vector instruction within a loop."""
+    """Return a function of two numbers that are not NaN, which compiles to a vector instruction within a loop."""
 
     def either(_typing, a, b):
         def codegen(_context, builder, _signature, args):
@@ -51,7 +51,7 @@ def total_of(values, start, size):
 
 @jit
 def double_total(values, start, size, pairs):
-    """Return the sum of ``values[start:start + size]`` as high and low part, working in `pairs`, float64[2, PAIRS]."""
+    """Return the sum of ``values[start:start + size]`` as high and low part, using `pairs`, float64[2, PAIRS]."""
     for k in range(PAIRS):
         pairs[0, k] = 0.0
         pairs[1, k] = 0.0
@@ -91,7 +91,7 @@ def add(total, low, at, values, start, size):
 
 @jit
 def is_clean(raw, start, size, mask):
-    """Return whether every element of a run of the block passes the test of bounds and fills."""
+    """Return whether all elements of a run of the block pass the test of bounds and fills."""
     bad = False
     for j in range(size):
         v = raw[np.uintp(start + j)]
@@ -112,7 +112,7 @@ def load_total(raw, start, size, values, at):
 
 @jit
 def load_masked(raw, start, size, mask, values, gone):
-    """Convert a run of the block, with 0 for elements that do not count; mark and count these, and count infinities."""
+    """Convert a run of the block, with 0 for elements that do not count; mark and count those, and count infinities."""
     bad = 0
     infinite = 0
     for j in range(size):
@@ -146,7 +146,7 @@ def _extremes(raw, start, size, gone, masked, least, most):
         for j in range(size):
             v = raw[np.uintp(start + j)]
             keep = gone[j] == 0
-            # Assigned first: as arguments they would become branches.
+            # Assigned to variables, because as arguments they would become branches.
             below = v if keep else low
             above = v if keep else high
             least = _lesser(least, below)
@@ -163,7 +163,7 @@ def _extremes(raw, start, size, gone, masked, least, most):
 def _squares(values, weight, gone, masked, size, mean):
     """Return the sum of squared distances from the mean of a tile, each times its weight."""
     s = 0.0
-    if weight is not None:  # elements that do not count have no weight
+    if weight is not None:  # elements that do not count have weight 0
         for j in range(size):
             d = values[j] - mean
             s += weight[j] * (d * d)
@@ -185,7 +185,7 @@ def pass_blocks(
 ):  # fmt: skip
     """Sum `count` blocks of one shape, consecutive in memory, each along single axes.
 
-    Arrays that belong to a block have the values of one block after another.
+    Arrays with values of blocks have those of one block after another.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def pass_blocks(
     products = values if weights is None else np.empty(tall * wide)
     sums, pairs, part = np.empty(tall, total.dtype), np.empty((2, PAIRS)), np.empty(2)
     zero = 0
-    # The pass over one block is not a function of its own, which would be compiled twice: alone, and again in this one.
+    # The pass over one block is not a separate function, because that would be compiled twice, alone and inlined here.
     for block in range(count):
         before, to_sums = block * (raw.size // count), block * (total.size // count)
         to_places, done = block * (places.shape[0] // count), block * (moments.shape[0] // count)
@@ -250,7 +250,7 @@ def pass_blocks(
                     row += (step * between + q // (n_wide * n_tall)) * height
                     start = before + row * width + column
                     bad, inf = 0, 0
-                    # A tile next to one with missing values is likely to have some, too.
+                    # A tile next to one with missing values is likely to have some too.
                     if not suspect and mask[4]:
                         suspect = not is_clean(raw, start, n, mask)
                     s = total.dtype.type(0)
