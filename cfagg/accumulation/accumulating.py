@@ -80,7 +80,7 @@ def accumulate(
         Combinations of dimensions to sum along: ``["time", ("lat", "lon")]``.  By default every single dimension, and
         the pair of horizontal ones if attributes of coordinates identify them.
     stride : int or mapping
-        Number of chunks between sums, for all dimensions or by name.  Larger strides take less space and more time.
+        Number of chunks between sums, for all dimensions or by name.  Larger strides need less space and more time.
     weights : None, str, numpy.ndarray or xarray.DataArray
         ``"area"``: areas of cells (the variable named by ``cell_measures``, else from bounds of latitude and longitude,
         else the cosine of latitude).  Any other string: a variable of the store.  Or an array that broadcasts to the
@@ -107,12 +107,12 @@ def accumulate(
         the accumulation can be used again; otherwise `StaleError` lists those that differ.  Of the other options only
         `progress` and `allow` apply.
     dry_run : bool
-        Write nothing and read no data; report what would be written.
+        Write nothing and read no data, but report the arrays that would be written.
     workers : int, optional
         Threads; by default one per processor.  A remote store is read by sixteen, or as many as their chunks fit in
         memory, because most of them wait for responses.
     memory : int or str
-        Memory for chunks while they are summed, in bytes or such as ``"1GiB"``.
+        Memory for chunks while they are summed, in bytes or as a string such as ``"1GiB"``.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, whose workers can access the store under the same path.  They
         read and sum the chunks; this process writes everything.
@@ -126,7 +126,7 @@ def accumulate(
     Returns
     -------
     Report
-        A description of what was written, array by array.
+        A report that describes the written arrays.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def update(
     workers: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
 ) -> tuple[Report, ...]:
-    """Extend the accumulations of a store by what has been appended to its arrays, and return a report for each.
+    """Extend the accumulations of a store with the data appended to its arrays, and return a report for each.
 
     Data that were summed are not read again.  An accumulation that was built as a whole is rewritten the first time and
     grows in place from then on, so that the cost of an increment does not depend on the length of the array.

@@ -246,7 +246,7 @@ def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: 
         )
     (dim,) = found.grown
     axis, old = array.dims.index(dim), extra.source.shape[array.dims.index(dim)]
-    # Objects that lie entirely within the old array; one at its end may have been filled up since.
+    # Objects entirely within the old array; one at its end may have been filled up since.
     early = found.written[found.written[:, axis] < whole_objects(array, axis, old)]
     if len(early):
         raise StaleError(

@@ -4,7 +4,7 @@
 
     .STORE.VARIABLE.cfagg-accumulation/      next to the store; `.cfagg-accumulation.VARIABLE` in one that is mounted
                                              or next to which no directory can be created
-        identity   what is being built
+        identity   the array and the options of the build
         records    one record for every chunk that was read
         scratch/   partial sums
         increment  changes to a group that grows in place, see `cfagg.accumulation.writing`

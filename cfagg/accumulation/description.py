@@ -200,7 +200,7 @@ def _areas(source: ZarrArray) -> list[str]:
 
 @dataclass(frozen=True)
 class Differences:
-    """How the description of an array differs from that at the time of the build."""
+    """The differences of an array's description from that at the time of the build."""
 
     problems: tuple[Problem, ...] = ()
     #: Dimensions that have grown, with their size then and now.

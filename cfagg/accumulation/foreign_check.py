@@ -175,7 +175,7 @@ class Comparison:
         *,
         of_weights: bool = False,
     ) -> Mismatch:
-        """Return the error of the first wrong sum."""
+        """Return the mismatch of the first wrong sum."""
         at = _first(wrong)
         place = ", ".join(
             f"{d} {a}:{b}" if i in index else f"{d} {a + n}"

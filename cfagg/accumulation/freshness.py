@@ -1,8 +1,8 @@
 """Checks with every query that an accumulation still belongs to its data, by comparison with the files.
 
-The metadata of the array, of its coordinates and of the arrays that weights were made from are read again, and never
-from consolidated metadata.  For every stored object on which the result depends, size, times and inode are compared
-with those when its values were summed.  Nothing is hashed here, and nothing is written.
+The metadata of the array (never consolidated ones), of its coordinates and of the arrays that weights were made from
+are read again.  For every stored object on which the result depends, size, times and inode are compared with those when
+its values were summed.  Nothing is hashed here, and nothing is written.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def adopt_command(store: str, variable: str) -> str:
 
 
 def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False) -> StaleError:
-    """Return the error that names changes and the commands that help; `adoptable` if only stamps differ."""
+    """Return the error that lists changes and commands to fix them; `adoptable` if only stamps differ."""
     what, refresh = f"the accumulation of {group.variable!r}", command(group.store, group.variable, "--refresh")
     if group.extra is None:
         replacing = command(group.store, group.variable, "--overwrite")

@@ -70,7 +70,7 @@ class Proof:
 
     @property
     def needed(self) -> bool:
-        """Whether errors are possible, since sums of integers, and of values that are read cell by cell, are exact."""
+        """Whether errors are possible; sums of integers, and of values that are read cell by cell, are exact."""
         return self.group.kind != "int64" and bool(self.sums)
 
     def at_once(self) -> bool:

@@ -313,6 +313,6 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """Data within a task, without a key of their own."""
+    """Data embedded in a task, without their own key."""
 
     value: Any

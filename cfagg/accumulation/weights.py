@@ -1,4 +1,4 @@
-"""The weights of the cells of an array: areas, another variable of the store, or given by the user.
+"""The weights of the cells of an array: areas, another variable of the store, or an array given by the user.
 
 Areas of cells with given corners are those of polygons (CF section 7.1, bounds of auxiliary coordinates).  CF does not
 define how two corners are joined; here they are joined by great circles, except for cells between two parallels and two
