@@ -167,7 +167,7 @@ class Place:
         former: frozenset[str],
         others: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """Upload a directory, then the metadata if their present tag is this one; then remove the former objects.
+        """Upload a directory, then the metadata if they still have this tag; then remove the former objects.
 
         `others` are documents of arrays that are kept.
         """
@@ -210,8 +210,7 @@ class Place:
         key = f"{above}/{name}".lstrip("/")
         for _ in range(_ATTEMPTS):
             found = self.objects.part(key, 0, MAX_DOCUMENT)
-            # A later run changes their tag after writing its own metadata; this is detected here, or the put is
-            # refused.
+            # A later run changes their tag after writing its own metadata; so it is noticed here, or the put fails.
             if found is None or not self._is_ours(text):
                 return
             root = parse(found.body, f"{self.objects.path}/{key}")
