@@ -39,7 +39,7 @@ from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
 
-__all__ = ["open_field", "stored_field", "told_field"]
+__all__ = ["addressed_field", "open_field", "stored_field"]
 
 #: Cached fields, each about a kilobyte.
 _REMEMBERED = 2048
@@ -135,7 +135,7 @@ def stored_field(handle: Handle, address: int, context: Context) -> tuple[Stored
     return StoredVariable(handle.key, name, "/", header, place, name, (), identities, code), said
 
 
-def told_field(
+def addressed_field(
     aggregation: Aggregation, i: int, located: StoredVariable, where: str, of_master: Callable[[str], Identity]
 ) -> StoredVariable | None:
     """Return a field from an index in the dimensions of partition `i`, or `None` if its file has to be opened."""

@@ -134,9 +134,9 @@ class Fragments:
         if field_wanted and (address is None or address.isdecimal()):
             from cfagg.arrays.fields import open_field
 
-            told = self._told_field(i, path, where, judge)
-            if told is not None:
-                return self.field(told, where, lambda: self._opened_field(i, path, where))
+            stored = self._addressed_field(i, path, where, judge)
+            if stored is not None:
+                return self.field(stored, where, lambda: self._opened_field(i, path, where))
             return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
         if address is None:
             address = self._numbered(i, path, where)
@@ -158,7 +158,7 @@ class Fragments:
 
         return open_field(self.aggregation, i, path, where, partial(self._judge, i), self._identity, self.word_size)
 
-    def _told_field(self, i: int, path: str, where: str, judge: Callable[[str], None]) -> StoredVariable | None:
+    def _addressed_field(self, i: int, path: str, where: str, judge: Callable[[str], None]) -> StoredVariable | None:
         """Return the field of partition `i` from an index."""
         at = field_at(self.aggregation.partitions, i)
         if at < 0 or self.lookup is None or self.word_size is not None:
@@ -170,9 +170,9 @@ class Fragments:
 
     def fitted_field(self, i: int, located: StoredVariable) -> StoredVariable | None:
         """Return a field from an index in the dimensions of partition `i`, or `None` if its file has to be opened."""
-        from cfagg.arrays.fields import told_field
+        from cfagg.arrays.fields import addressed_field
 
-        return told_field(self.aggregation, i, located, self.where(i), self._identity)
+        return addressed_field(self.aggregation, i, located, self.where(i), self._identity)
 
     def field(self, located: StoredVariable, where: str, again: Callable[[], Fragment] | None = None) -> Fragment:
         """Return the sub-array of a field found in an index; `again` opens it without the index."""

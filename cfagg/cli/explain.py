@@ -62,7 +62,7 @@ def run(args: Arguments) -> int:
     else:
         width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print("\n\n".join("\n".join(_told(r, width, colour)) for r in rules))
+        print("\n\n".join("\n".join(_explained(r, width, colour)) for r in rules))
     return 0
 
 
@@ -72,7 +72,7 @@ def _explanation(rule: Rule) -> Any:
     return explanations().get(rule.code, {})
 
 
-def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
+def _explained(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     """Yield the lines about one rule."""
     from cfagg.checking.links import link, older_sections, place
 

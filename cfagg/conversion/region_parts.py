@@ -104,11 +104,11 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
         ours, theirs = array.attributes.get(key), found.attributes.get(key)
         if not _is_same(ours, theirs):
             raise ConformError(
-                f"{where}: {key} is {_told(ours)}, and {_told(theirs)} in {store}; write values that mean the same"
+                f"{where}: {key} is {_shown(ours)}, and {_shown(theirs)} in {store}; write values that mean the same"
             )
     if not _is_same(_marked(array.fill), _marked(found.fill)):
         raise ConformError(
-            f"{where}: the fill value is {_told(array.fill)}, and {_told(found.fill)} in {store}, so other values "
+            f"{where}: the fill value is {_shown(array.fill)}, and {_shown(found.fill)} in {store}, so other values "
             "would be missing; declare the same in both"
         )
     box = []
@@ -137,7 +137,7 @@ def _is_same(ours: Any, theirs: Any) -> bool:
         return bool(ours == theirs)
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     """Return an attribute value as shown in messages."""
     return (
         "not given" if value is None else repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)

@@ -47,7 +47,7 @@ def staged(arrays: Sequence[Array], request: Request, folder: Path, *, shared: b
     last = [(a, s) for a, s in pairs if a.feeds is None]
     total = made.scratch + sum(a.nbytes for a, _ in last)
 
-    def told(start: int) -> Callable[[int, int], None] | None:
+    def progress_from(start: int) -> Callable[[int, int], None] | None:
         progress = request.progress
         return None if progress is None else lambda done, _: progress(start + done, total)
 
@@ -56,7 +56,7 @@ def staged(arrays: Sequence[Array], request: Request, folder: Path, *, shared: b
             (aside or folder).mkdir(parents=True)
             job = Job([a for a, _ in before], [s for _, s in before], files, Codec("none", None), 3)
             with closing(Journal.create(folder / "journal", {}, [a.grid.size for a, _ in before])) as journal:
-                run(job, journal, made.threads, told(0), request.client)
-        yield Staged(tuple(a for a, _ in last), tuple(s for _, s in last), made.threads, told(made.scratch))
+                run(job, journal, made.threads, progress_from(0), request.client)
+        yield Staged(tuple(a for a, _ in last), tuple(s for _, s in last), made.threads, progress_from(made.scratch))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -61,7 +61,7 @@ def write_icechunk(request: Request) -> IcechunkReport | DryRun:
     )
     request.refuse(_SENSELESS, f"{name} is an Icechunk repository, which is written in one commit of Zarr v3")
     place = Place(name if isinstance(name, Url) else Path(os.path.realpath(name)))
-    with place.told():
+    with place.reporting_errors():
         exists = _check(place, request)
     with on_cluster(request, name) as served, served.opened() as (source, access):
         plan, lost = _strict(with_absent(build_plan(source, access, request.options, request.threads), 3), request)
@@ -69,7 +69,7 @@ def write_icechunk(request: Request) -> IcechunkReport | DryRun:
             plan = replace(plan, notes=(*plan.notes, BEGINS_ANEW))
         if request.dry_run:
             return try_staged(str(place), replace(plan, losses=(*plan.losses, *lost)), served)
-        with place.told():
+        with place.reporting_errors():
             stored, chunks = _written(plan, place, served, exists=exists)
     found = plan.report(str(place), stored, chunks, resumed=0, verified=request.verify)
     return IcechunkReport(**{**found.__dict__, "losses": (*found.losses, *lost)})

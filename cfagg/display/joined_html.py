@@ -147,7 +147,7 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
     """Return the arrays of one quantity: bars along axes on which they or their files differ, and a table."""
     units = sorted({g.units for g in groups if g.units})
     said = f'<span class="quiet">[{_safe(", ".join(units))}]</span>' if units else ""
-    axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_told(name, groups)]
+    axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_listed(name, groups)]
     # Coordinates of one name in different units, such as metres and level numbers, have no common scale.
     scales = dict.fromkeys((a.name, a.units) for g in groups for a in g.axes if a.name in axes)
     bars = "".join(_bars(*scale, groups, overlapping=overlapping) for scale in scales)
@@ -180,7 +180,7 @@ def _axis(group: GroupFacts, name: str) -> AxisFacts | None:
     return next((a for a in group.axes if a.name == name), None)
 
 
-def _is_told(name: str, groups: Sequence[GroupFacts]) -> bool:
+def _is_listed(name: str, groups: Sequence[GroupFacts]) -> bool:
     """Return whether files follow each other along an axis, or arrays have different coordinates there."""
     axes = [a for g in groups if (a := _axis(g, name)) is not None]
     return any(a.parts > 1 for a in axes) or len({(a.first, a.last) for a in axes}) > 1

@@ -93,19 +93,19 @@ class Explanation(Mapping[str, Any]):
         self._place = path, code
 
     @cached_property
-    def _told(self) -> Mapping[str, Any]:
+    def _texts(self) -> Mapping[str, Any]:
         path, code = self._place
-        told: Mapping[str, Any] = _explanations(path)[code]
-        return told
+        texts: Mapping[str, Any] = _explanations(path)[code]
+        return texts
 
     def __getitem__(self, key: str) -> Any:
-        return self._told[key]
+        return self._texts[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._told)
+        return iter(self._texts)
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._texts)
 
 
 @lru_cache(maxsize=16)

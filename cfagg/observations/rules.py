@@ -37,13 +37,13 @@ def _report(c: Context) -> CheckReport | None:
     done = 0
     with task("rows") as step:
 
-        def told(rows: int, _of: int) -> None:
+        def advance(rows: int, _of: int) -> None:
             nonlocal done
             step(rows - done)
             done = rows
 
         try:
-            return check_store(place, full=True, allow=c.options.allow, progress=told)
+            return check_store(place, full=True, allow=c.options.allow, progress=advance)
         except CfaggError:
             return None  # OBS001 reports why it cannot be opened
 

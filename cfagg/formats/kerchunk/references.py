@@ -181,7 +181,7 @@ class Table:
     def _url(self, text: str, key: str) -> str:
         """Return a URL with its templates."""
 
-        def told(match: re.Match[str]) -> str:
+        def rendered(match: re.Match[str]) -> str:
             if match[1] not in self._templates:
                 raise self._wrong(key, f"there is no template {match[1]!r}")
             return self._templates[match[1]]
@@ -191,7 +191,7 @@ class Table:
         # Otherwise a table of a few bytes could produce names of any length.
         if len(text) + sum(len(self._templates.get(name, "")) for name in _NAME.findall(text)) > _LONGEST:
             raise self._wrong(key, f"its URL has more than {_LONGEST:,} characters")
-        made = _NAME.sub(told, text)
+        made = _NAME.sub(rendered, text)
         if "{{" in made:
             raise UnsupportedError(
                 f"{self._name}: the reference {key!r} has the template {text[:80]!r}, but only plain names are filled "

@@ -182,7 +182,7 @@ def import_netcdf(
     where = a_place(path, storage_options, expected="name a netCDF file")
     if isinstance(where, Url):
         handles.renew(where)  # in its present state, not as it was last opened
-    document, about = _told(where)
+    document, about = _provenance(where)
     frames = read_netcdf(where, columns=None if document is None else document.variables)
     first = next(frames)
     variables = [str(c) for c in first.columns if c not in COLUMNS]
@@ -200,7 +200,7 @@ def import_netcdf(
     return new.assemble(chain([first], frames), variables, where, about)
 
 
-def _told(path: str) -> tuple[Document | None, dict[str, Any]]:
+def _provenance(path: str) -> tuple[Document | None, dict[str, Any]]:
     """Return the document that cfagg wrote into a file, if any, and its descriptive global attributes."""
     if isinstance(path, Url):
         found: Mapping[str, Any] = open_source(path).root.attributes

@@ -69,7 +69,7 @@ def version_2(codecs: Sequence[Codec]) -> list[dict[str, Any]]:
     >>> version_2([(2, (4,)), (1, ())])
     [{'id': 'shuffle', 'elementsize': 4}, {'id': 'zlib', 'level': 1}]
     """
-    return [{"id": name, **settings} for name, settings in _told(codecs)]
+    return [{"id": name, **settings} for name, settings in _listed(codecs)]
 
 
 def version_3(codecs: Sequence[Codec], itemsize: int) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def version_3(codecs: Sequence[Codec], itemsize: int) -> list[dict[str, Any]]:
     [{'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}]
     """
     found = []
-    for name, settings in _told(codecs):
+    for name, settings in _listed(codecs):
         more: dict[str, Any] = {}
         if name == "zstd":
             more = {"checksum": False}
@@ -89,7 +89,7 @@ def version_3(codecs: Sequence[Codec], itemsize: int) -> list[dict[str, Any]]:
     return found
 
 
-def _told(codecs: Sequence[Codec]) -> list[tuple[str, dict[str, Any]]]:
+def _listed(codecs: Sequence[Codec]) -> list[tuple[str, dict[str, Any]]]:
     return [
         (_NAMES[n], {"elementsize": given[0]} if n == _SHUFFLE else dict(_LEVELS.get(_NAMES[n], {})))
         for n, given in codecs

@@ -192,8 +192,8 @@ class _Work:
         """Append a block to those before, and return the number of its first chunk."""
         first = self._first = self._first or known
         if (known.kinds, known.columns) != (first.kinds, first.columns):
-            other = f"{first.where.removeprefix('rows: ')} {first.told}"
-            raise ConformError(f"{known.where} has {known.told}, and {other}; give all the same")
+            other = f"{first.where.removeprefix('rows: ')} {first.signature}"
+            raise ConformError(f"{known.where} has {known.signature}, and {other}; give all the same")
         self._most = max(self._most, known.most)
         count = len(self._lengths)
         self._lengths += np.diff(known.edges).tolist()

@@ -115,7 +115,7 @@ def write_repository(
 def write_elsewhere(target: Url, documents: Mapping[str, bytes], fill: Any, *, overwrite: bool) -> None:
     """Write a repository in S3, or a commit of one, that contains all its chunks."""
     place = Place(target)
-    with place.told():
+    with place.reporting_errors():
         repository = place.open() if place.may_be_written(overwrite=overwrite) else place.create()
         session = repository.writable_session(BRANCH)
         clear_sync(session.store)

@@ -61,7 +61,7 @@ class Place:
         return exists
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def reporting_errors(self) -> Iterator[None]:
         """Report errors of the system or the library in one sentence."""
         try:
             yield

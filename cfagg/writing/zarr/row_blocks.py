@@ -75,7 +75,7 @@ class Known:
         return [(name, k) for k in range(len(self.edges) - 1) for name in self.kinds]
 
     @property
-    def told(self) -> str:
+    def signature(self) -> str:
         """The properties that must be the same in all blocks."""
         parts = " and ".join(f"{name} of type {dtype}" for name, dtype in self.kinds.items())
         return parts if self.columns is None else f"{parts} in {self.columns} columns"
