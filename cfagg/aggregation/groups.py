@@ -160,9 +160,8 @@ def _runs(
 ) -> list[Run]:
     """Return the ranges covered without gaps along an axis: by cells, or else by the usual step between coordinates."""
     first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
-    there = (
-        (joined.boxes.count[rows, k] > 0) & np.isfinite(first) & np.isfinite(last)
-    )  # a missing coordinate is nowhere
+    # A missing coordinate has no position.
+    there = (joined.boxes.count[rows, k] > 0) & np.isfinite(first) & np.isfinite(last)
     rows, first, last = rows[there], first[there], last[there]
     if not rows.size:
         return []
