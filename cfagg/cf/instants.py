@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.cf.durations import parse_duration
 from cfagg.errors import OptionError
 
 __all__ = ["epoch_text", "parse_date"]
@@ -79,7 +80,7 @@ def _of_text(text: str) -> Date:
 
 
 def _of_other_text(text: str) -> Date:
-    """Return a date in one of the rarer forms of ISO 8601, such as weeks."""
+    """Return a date in one of the rarer forms of ISO 8601, such as a day of a week."""
     wrong = OptionError(f"{text[:64]!r} is not a date: it must be {_FORMS}")
     if len(text) > 64:
         raise wrong
@@ -90,6 +91,8 @@ def _of_other_text(text: str) -> Date:
             return _instant(dt.datetime.fromisoformat(text))
         except ValueError:
             raise wrong from None
+    if re.fullmatch("[0-9]{4}-?W[0-9]{2}", text):
+        raise OptionError(f"{text!r} is a week; give its first or last day, such as {day}")
     return _period(day, day.year, day.month, day.day)
 
 
@@ -106,7 +109,7 @@ def _zone(text: str, zone: str | None) -> int:
 def _period(value: Any, year: int, month: int | None, day: int | None) -> tuple[Fraction, int]:
     """Return the seconds of a year, month or day as a half-open range."""
     try:
-        first = dt.date(year, month or 1, day or 1).toordinal()
+        first = dt.date(year, 1 if month is None else month, 1 if day is None else day).toordinal()
     except ValueError as error:
         raise OptionError(f"{value!s:.64} is not a date: {error}") from None
     if day is not None:
@@ -135,7 +138,6 @@ def _of_numpy(value: np.datetime64) -> Date:
         year, *parts = str(value).rsplit("-", {"Y": 0, "M": 1, "D": 2}[unit])
         if re.fullmatch(r"[0-9]{4}", year):
             return _period(value, int(year), *([*(int(p) for p in parts), None, None][:2]))
-    whole = value.astype("datetime64[s]")
-    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}.get(unit, 1)
-    rest = int((value - whole.astype(value.dtype)).astype(np.int64)) if per_second > 1 else 0
-    return int(whole.astype(np.int64)) + Fraction(rest * np.datetime_data(value.dtype)[1], per_second), None
+        if unit != "D":
+            raise OptionError(f"{value!s:.64} is not a date: years are from 0001 to 9999")
+    return parse_duration(value - np.datetime64(0, "s").astype(value.dtype)), None
