@@ -11,6 +11,7 @@ from pydantic import Field
 
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import closest
+from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import Config
 from cfagg.observations.settings import ByName, Names, Path, Section, function, settings_of
@@ -73,7 +74,13 @@ class ObservationsSource:
         for low in range(first, stop, BATCH) if stop > first else [first]:
             high = min(low + BATCH, stop)
             rows = store.data.read(low, high) if high > low else np.empty((0, 4 + len(variables)), np.float32)
-            epochs = rows[:, 0].astype(np.int64) * 86400 + rows[:, 1].astype(np.int64)
+            epochs = epochs_of_rows(rows)
+            if ((epochs < _seconds(start)) | (epochs >= _seconds(end))).any():
+                raise ConventionError(
+                    f"{self.path}: not all of the rows {low} to {high - 1} have dates from {start} to {end}: the index "
+                    f"({index.kind}) does not belong to the data; see details with: cfagg obs check; write a new one "
+                    "with: cfagg obs index --from data"
+                )
             found = {"date": epochs.astype("M8[s]"), "latitude": rows[:, 2], "longitude": rows[:, 3]}
             found.update({name: rows[:, c] for name, c in zip(wanted, columns, strict=True)})
             yield with_attributes(pd.DataFrame(found, index=range(low, high), copy=False), attributes)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from cfagg.errors import CfaggError, ConventionError
 from cfagg.observations.registry import Config
@@ -63,3 +64,11 @@ def test_columns_and_stores_that_are_not_there_are_named(tmp_path: Path) -> None
 def test_a_path_may_be_an_object_of_pathlib(tmp_path: Path) -> None:
     path, table = hourly(tmp_path / "a.zarr")
     assert len(rows(ObservationsSource({"path": path}))) == len(table)
+
+
+def test_an_index_of_other_rows_is_refused_and_does_not_lose_some(tmp_path: Path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr")
+    index = zarr.open_array(path / "date_index_ranges")
+    index[:, 0] = index[:, 0] + 3600
+    with pytest.raises(ConventionError, match=r"a\.zarr: not all of the rows 0 to .*the index \(bisect\) does not belong to the data"):
+        rows(ObservationsSource({"path": str(path)}), START + timedelta(hours=1), START + timedelta(hours=9))
