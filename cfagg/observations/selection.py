@@ -46,7 +46,7 @@ class Columns:
             names = [n for n in names if n not in gone]
         if reorder is not None:
             names = _reordered(reorder, names)
-        if not names:
+        if self.names and not names:
             raise OptionError("no variable is left: select= and drop= leave out all of them")
         stored = dict(zip(self.names, self.stored, strict=True))
         new: dict[str, Any] = dict(zip(names, names, strict=True))

@@ -51,7 +51,7 @@ def write(path: Path, rows: np.ndarray, variables=VARIABLES, chunk: int = 50, **
     values = rows[:, 4:].astype("f8")
     for name, statistic in {"mean": "mean", "minimum": "min", "maximum": "max", "stdev": "std"}.items():
         found = getattr(values, statistic)(axis=0) if len(rows) else np.zeros(values.shape[1])
-        put(name, found, found.shape)
+        put(name, found, (max(found.size, 1),))
     return path
 
 

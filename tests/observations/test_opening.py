@@ -43,6 +43,13 @@ def test_what_cannot_be_honoured_raises_when_the_store_is_opened(kept, options) 
         cfagg.open_observations(kept[0], **{"start": 2020, "end": 2020, **options})
 
 
+def test_a_store_without_variables_gives_places_and_dates(tmp_path) -> None:
+    rows = table([NEW_YEAR, NEW_YEAR + 5], variables=0)
+    path = write(tmp_path / "strokes.zarr", rows, variables=())
+    x = cfagg.open_observations(path, 2020, 2020, "[0,1d)", "1d")[0]
+    assert (x.shape, x.latitudes.tolist(), x.timedeltas.tolist()) == ((2, 0), rows[:, 2].tolist(), [0, 5])
+
+
 def test_a_store_that_is_not_there_raises(tmp_path) -> None:
     with pytest.raises(SourceError, match=r"absent\.zarr"):
         cfagg.open_observations(tmp_path / "absent.zarr", 2020, 2020)
