@@ -154,7 +154,7 @@ def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
 
     column = frame[name]
     there = column.notna().to_numpy()
-    if column.dtype == object:
+    if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
         text = there & pd.to_numeric(column, errors="coerce").isna().to_numpy()
         there = text if text.any() else there
     value = column.iloc[int(np.argmax(there))]

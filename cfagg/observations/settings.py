@@ -232,6 +232,8 @@ def _names(value: Any) -> tuple[str, ...]:
 def _paths(value: Any) -> tuple[str, ...]:
     several: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
     found = [os.fsdecode(v) if isinstance(v, os.PathLike) else v for v in several]
+    if not found:
+        raise ValueError("is empty; name a file")
     return listed(found if isinstance(value, list | tuple | str | os.PathLike) else value, "paths")
 
 

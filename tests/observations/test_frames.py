@@ -60,7 +60,7 @@ def test_all_columns_that_cannot_be_stored_are_named() -> None:
     with pytest.raises(ConventionError) as error:
         check_rows(given.set_index(pd.Index([7, 8, 9])), "it")
     found = [str(p) for p in error.value.problems]
-    assert [p.split(" is ")[0] for p in found] == ["row 8: longitude", "row 7 and 2 more: t", "row 7 and 2 more: u"]
+    assert [p.split(" is ")[0] for p in found] == ["row 8: longitude", "row 8: t", "row 7 and 2 more: u"]
 
 
 def test_the_bad_value_of_a_mixed_column_is_found() -> None:

@@ -7,7 +7,6 @@ Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``column
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -46,9 +45,10 @@ class CsvSource(FileSource):
         of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
-        time.  ``date_format``: as for strptime, ISO 8601 if not given.  ``date_units``: for dates that are numbers,
-        such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``, ``encoding``, ``skip_rows``, ``missing``
-        (more words for missing values), ``attributes`` (of columns: units, standard_name and more).
+        time (``06:00``, or ``60000`` as a number).  ``date_format``: as for strptime, ISO 8601 if not given.
+        ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``,
+        ``encoding``, ``skip_rows``, ``missing`` (more words for missing values), ``attributes`` (of columns: units,
+        standard_name and more).
 
     Raises
     ------
@@ -90,9 +90,9 @@ def _sign(value: str) -> str:
 
 def _encoding(value: str) -> str:
     try:
-        codecs.lookup(value)
+        "".encode(value)
     except (LookupError, ValueError):  # for a name with a NUL
-        raise ValueError(f"{value!r} is not known") from None
+        raise ValueError(f"{value!r} is not the name of an encoding of text") from None
     return value
 
 
@@ -159,8 +159,11 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
         seen = 0
         names: list[str] = []
         try:
-            reader, table, names = _open(text, path, words)
-            with reader:
+            schema = _schema(text, path)
+            names = [str(n) for n in schema.names]
+            table = Table(text, path, schema)
+            # It converts the first block already.
+            with _open(text, path, table, schema, words) as reader:
                 for batch in reader:
                     seen += batch.num_rows
                     if seen > done:
@@ -185,31 +188,38 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
             raise SourceError(f"{path} cannot be read: {error}") from error
 
 
-def _open(text: _Text, path: str, words: set[str]) -> tuple[Any, Table, list[str]]:
-    """Return a reader of a file, its columns, and their names in the order used by error messages."""
+def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
+    """Return pyarrow's options for reading, parsing and converting text."""
+    from pyarrow import csv
+
+    return (
+        csv.ReadOptions(block_size=block, skip_rows=text.skip_rows, encoding=text.encoding),
+        csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=False),
+        csv.ConvertOptions(
+            null_values=[*_MISSING, *text.missing], strings_can_be_null=True, decimal_point=text.decimal, **convert
+        ),
+    )
+
+
+def _schema(text: _Text, path: str) -> Any:
+    """Return the names of a file's columns, and their types as the first rows suggest."""
+    from pyarrow import csv
+
+    with _stream(path) as stream:
+        return csv.open_csv(stream, *_options(text, HEAD)).schema
+
+
+def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) -> Any:
+    """Return a reader of a file; columns in `words` are text, whatever their type in the schema."""
     import pyarrow as pa
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=False)
-    how: dict[str, Any] = {
-        "null_values": [*_MISSING, *text.missing],
-        "strings_can_be_null": True,
-        "decimal_point": text.decimal,
-    }
-    skip, encoding = text.skip_rows, text.encoding
-    with _stream(path) as stream:
-        options = csv.ReadOptions(block_size=HEAD, skip_rows=skip, encoding=encoding)
-        schema = csv.open_csv(stream, options, parse, csv.ConvertOptions(**how)).schema
-    have = [str(n) for n in schema.names]
-    table = Table(text, path, schema)
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     types = {}
     for name in table.wanted:
         number = any(test(schema.field(name).type) for test in numeric) and name not in words
         types[name] = pa.float64() if number and (name not in text.dates or text.date_units) else pa.string()
-    convert = csv.ConvertOptions(column_types=types, include_columns=table.wanted, **how)
-    options = csv.ReadOptions(block_size=BLOCK, skip_rows=skip, encoding=encoding)
-    return csv.open_csv(_stream(path), options, parse, convert), table, have
+    return csv.open_csv(_stream(path), *_options(text, BLOCK, column_types=types, include_columns=table.wanted))
 
 
 def _stream(path: str) -> Any:

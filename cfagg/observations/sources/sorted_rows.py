@@ -54,8 +54,10 @@ def expand(paths: Iterable[str]) -> list[str]:
         folders = [m for m in missing if Path(m).is_dir()]
         if folders:
             raise SourceError(f"{folders[0]}: a directory, not a file; name its files, for instance {folders[0]}/*")
+        if missing and Path(missing[0]).exists():
+            raise SourceError(f"{missing[0]}: not a regular file; copy what it gives into one")
         if not matches or missing:
-            raise SourceNotFoundError(f"{path}: no such file" if not several else f"{path}: no file can have this name")
+            raise SourceNotFoundError(f"{path}: {'no file has such a name' if several else 'no such file'}")
         found += matches
     return found
 

@@ -46,7 +46,7 @@ class Columns(Section):
     columns: Names | None = None
     flavour: Flavour = Flavour()
     date_units: Text = ""
-    attributes: ByName = Field(default_factory=dict)
+    attributes: dict[str, ByName] = Field(default_factory=dict)
     options: ByName = Field(default_factory=dict)
 
     @property
@@ -76,6 +76,8 @@ class Table:
         clash = [n for n in COMPULSORY if n not in places and n in data]
         said = "exists as a column besides the one named in flavour; select the data columns with columns"
         problems += [Problem(n, said) for n in clash]
+        strange = [n for n in columns.attributes if n not in have]
+        problems += [Problem(n, f"has attributes, but is not a column{closest(n, have)}") for n in strange]
         if problems:
             hint = f"the columns are {', '.join(have)}; name them in flavour"
             raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
@@ -126,8 +128,9 @@ class Table:
 
 
 def _clock(value: Any) -> Any:
-    """Return a time of day such as 600 as 000600."""
-    return value.strip().removesuffix(".0").zfill(6) if isinstance(value, str) else value
+    """Return a time of day that was a number, such as 600, as 000600."""
+    digits = value.strip().removesuffix(".0") if isinstance(value, str) else ""
+    return digits.zfill(6) if digits.isdigit() else value
 
 
 def data_of(names: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, SourceError
+from cfagg.observations.frames import check_rows
 from cfagg.observations.registry import Config
 from cfagg.observations.sources import csv as module
 from cfagg.observations.sources.csv import CsvSource
@@ -147,6 +148,31 @@ def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monk
     assert [float(v) for v in found["t"].tolist()[:20]] == list(range(20))
 
 
+@pytest.mark.parametrize("block", [100, 10**6])
+def test_a_column_that_turns_out_to_be_text_may_be_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(module, "HEAD", 100)
+    monkeypatch.setattr(module, "BLOCK", block)
+    lines = [f"2020-01-01,0,{i},{i}" for i in range(40)]
+    found = rows(source(tmp_path, "\n".join(["time,lat,lon,id", *lines, "2020-01-01,0,40,AB", ""])))
+    assert found["longitude"].tolist() == list(range(41))
+    assert found["id"].iloc[-1] == "AB"
+
+
+@pytest.mark.parametrize("word", ["0x10", "1_000", "warm"])
+def test_the_first_row_that_is_not_a_number_is_named(tmp_path: Path, word: str) -> None:
+    made = source(tmp_path, f"time,lat,lon,t\n2020-01-01,0,0,1\n2020-01-02,0,0,{word}\n")
+    with pytest.raises(ConventionError, match=f"row 2: t is '{word}'"):
+        check_rows(rows(made), "it")
+
+
+@pytest.mark.parametrize("clock", ["06:00", "6:00", "06:00:00", "60000", "060000", "60000.0"])
+def test_a_time_of_day_in_a_column_of_its_own_is_a_clock_or_a_number(tmp_path: Path, clock: str) -> None:
+    made = source(tmp_path, f"day,clock,lat,lon\n2020-01-31,{clock},1,2\n", flavour={**FLAVOUR, "date": "day,clock"})
+    assert rows(made)["date"].tolist() == [pd.Timestamp("2020-01-31T06:00")]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -168,9 +194,19 @@ def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "a.csv", "no such file"), (tmp_path / "*.csv", "no file can have this name")):
+    for path, said in ((tmp_path / "a.csv", "no such file"), (tmp_path / "*.csv", "no file has such a name")):
         with pytest.raises(SourceError, match=said):
             CsvSource({"path": str(path)}).prepare(tmp_path)
+
+
+def test_attributes_of_a_column_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="T: has attributes, but is not a column; did you mean t"):
+        rows(source(tmp_path, attributes={"T": {"units": "K"}}))
+
+
+def test_a_file_that_is_not_a_regular_one_is_refused() -> None:
+    with pytest.raises(SourceError, match="/dev/null: not a regular file"):
+        CsvSource({"path": "/dev/null"}).files()
 
 
 def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
@@ -189,6 +225,9 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "skip_rows": -1},
         {"path": "a", "decimal": ","},
         {"path": "a", "encoding": "klingon"},
+        {"path": "a", "encoding": "rot13"},
+        {"path": "a", "attributes": {"t": "K"}},
+        {"path": []},
         {"path": "a", "date_units": "s", "flavour": {"date": "a,b"}},
         {"path": "a", "columns": ["t", "t"]},
     ],
