@@ -70,5 +70,7 @@ def test_an_index_of_other_rows_is_refused_and_does_not_lose_some(tmp_path: Path
     path, _ = hourly(tmp_path / "a.zarr")
     index = zarr.open_array(path / "date_index_ranges")
     index[:, 0] = index[:, 0] + 3600
-    with pytest.raises(ConventionError, match=r"a\.zarr: not all of the rows 0 to .*the index \(bisect\) does not belong to the data"):
+    with pytest.raises(
+        ConventionError, match=r"a\.zarr: not all of the rows 0 to .*the index \(bisect\) does not belong to the data"
+    ):
         rows(ObservationsSource({"path": str(path)}), START + timedelta(hours=1), START + timedelta(hours=9))
