@@ -674,3 +674,26 @@ def test_a_coordinate_that_cannot_be_converted_names_its_file(tmp_path: Path) ->
         file["time"].units = "days since yesterday"
     with pytest.raises(CalendarError, match=r"/1\.nc: .*'yesterday'"):
         cfagg.aggregate(files)
+
+
+@pytest.mark.parametrize(("dtype", "fills"), [("f8", (1e20, -999.0)), ("i2", (-1, 99))])
+def test_coordinates_that_are_missing_are_equal_whatever_their_missing_values(
+    tmp_path: Path, dtype: str, fills: tuple[float, float]
+) -> None:
+    for k, fill in enumerate(fills):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            for name, size in (("time", 1), ("y", 2), ("x", 2)):
+                file.createDimension(name, size)
+            time = file.createVariable("time", "f8", ("time",))
+            time.setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+            time[0] = k
+            for name, units in (("latitude", "degrees_north"), ("longitude", "degrees_east")):
+                made = file.createVariable(name, dtype, ("y", "x"), fill_value=fill)
+                made.setncatts({"standard_name": name, "units": units})
+                made[...] = np.ma.masked_equal([[1, 2], [3, 9]], 9)
+            data = file.createVariable("ta", "f4", ("time", "y", "x"))
+            data.setncatts({"standard_name": "air_temperature", "units": "K", "coordinates": "latitude longitude"})
+            data[...] = k
+    with cfagg.aggregate(tmp_path) as found:
+        assert found["ta"].values[:, 0, 0].tolist() == [0, 1]
+        npt.assert_array_equal(found["latitude"], [[1, 2], [3, np.nan]])

@@ -48,13 +48,24 @@ def test_gaps_along_an_axis_are_seen(tmp_path: Path) -> None:
 def test_times_that_are_missing_are_no_range(tmp_path: Path) -> None:
     for name in months(tmp_path, 2)[1:]:
         with netCDF4.Dataset(name, "a") as file:
-            file["time"][0] = float("nan")
+            file["time"][:] = float("nan")
     report = report_of(tmp_path)
     time = report.groups[0].axes[0]
     assert [(r.first, r.last, r.members) for r in time.runs.first] == [("2000-01-01", "2000-01-02", 1)]
     assert "2000-01-01 to" in str(report)
     json.loads(json.dumps(report.as_dict(), allow_nan=False))
     assert report.to_html()
+
+
+@pytest.mark.parametrize("fill", [None, 1e20])
+def test_a_range_ends_with_the_last_time_that_is_there(tmp_path: Path, fill: float | None) -> None:
+    for name in months(tmp_path, 2)[1:]:
+        with netCDF4.Dataset(name, "a") as file:
+            file["time"][1] = float("nan") if fill is None else fill
+            if fill is not None:
+                file["time"].missing_value = fill
+    report = report_of(tmp_path)
+    assert "time: 2000-01-01 to 2000-01-03 in 2 parts" in str(report)
 
 
 def test_why_two_files_are_one_array(tmp_path: Path) -> None:

@@ -165,8 +165,8 @@ class _Kind:
         if (inner & (step == 0)).any() or self.unordered.any():
             # A repeated point of a coordinate counts as two points.
             self.point = codes(point, occurrences(codes(self._of, point)))
-        self.first = [_end(a, text, np.min) for a in arrays]
-        self.last = [_end(a, text, np.max) for a in arrays]
+        self.first = [_end(a, text, np.fmin) for a in arrays]
+        self.last = [_end(a, text, np.fmax) for a in arrays]
 
     def _along(self, name: str) -> list[Int64]:
         """Return the columns of the companions along the axis."""
@@ -207,9 +207,9 @@ def _largest(values: Array) -> float:
 
 
 def _end(values: Array, text: bool, of: Any) -> Any:
-    """Return the first or last value in the order of the axis."""
+    """Return the first or last value in the order of the axis; NaN only if all are."""
     if not values.size:
         return None
     if text:
-        return str(values[0] if of is np.min else values[-1])
-    return of(values).item()
+        return str(values[0] if of is np.fmin else values[-1])
+    return of.reduce(values).item()

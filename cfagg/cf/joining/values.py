@@ -12,8 +12,10 @@ import numpy.typing as npt
 from cfagg.cf.calendars import DateChange, transform
 from cfagg.cf.joining.described import Companion, Coordinate, Stated
 from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.missing import typed_fills
 from cfagg.cf.packing import Packing, as_meant
 from cfagg.cf.units import SAME
+from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggError
 
 __all__ = [
@@ -24,12 +26,17 @@ Array = npt.NDArray[Any]
 
 
 def unpacked(values: Array, stated: Stated) -> Array:
-    """Return unpacked values."""
+    """Return unpacked values, with NaN for those that their variable declares missing."""
     if values.dtype.kind not in "iuf":
         return values
-    packing = Packing.of(stated.attributes, where=stated.name)
-    values = as_meant(values, stated.attributes) if "_Unsigned" in stated.attributes else values
-    return packing.undo(values) if packing else values
+    own = stated.attributes
+    packing = Packing.of(own, where=stated.name)
+    values = as_meant(values, own) if "_Unsigned" in own else values
+    found = packing.undo(values) if packing else values
+    declared = [v for name in ("_FillValue", "missing_value") for v in np.ravel(np.asarray(own.get(name, ()))).tolist()]
+    fills = [reinterpret(v, stated.dtype, values.dtype) for v in declared if isinstance(v, int | float)]
+    missing = np.isin(values, typed_fills(fills, values.dtype))
+    return np.where(missing, np.nan, found) if missing.any() else found
 
 
 def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float]:
