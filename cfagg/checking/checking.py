@@ -146,9 +146,11 @@ def options_of(settings: Any, **given: Any) -> Options:
             table_versions(options.tables)
         except NotApplicable as error:
             raise SourceError(str(error)) from error
-    for code in (*options.select, *options.ignore):
+    hidden = [code for s in settings.suppressions for code in s.codes]
+    for code in (*options.select, *options.ignore, *hidden):
         if not any(known.startswith(code) for known in registered()):
-            raise OptionError(f"no rule has a code that begins with {code!r}; `cfagg explain` lists them")
+            where = "" if code in (*given.get("select", ()), *given.get("ignore", ())) else f"{settings.path}: "
+            raise OptionError(f"{where}no rule has a code that begins with {code!r}; `cfagg explain` lists them")
     return options
 
 

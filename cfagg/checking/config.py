@@ -140,12 +140,16 @@ def _read(path: Path) -> Settings | None:
         whole = tomllib.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path} is not TOML: {error}") from error
-    section: Any = whole
-    for word in ("check",) if own else ("tool", "cfagg", "check"):
-        section = section.get(word) if isinstance(section, dict) else None
-    if section is None:
+    holder: Any = whole
+    for word in () if own else ("tool", "cfagg"):
+        holder = holder.get(word) if isinstance(holder, dict) else None
+    if not isinstance(holder, dict):
         return None
-    return Reader(path).settings(section)
+    for key in holder:
+        if key != "check":
+            place = "check" if own else "tool.cfagg.check"
+            raise SourceError(f"{path}: {key!r} is not a section of cfagg; settings are in [{place}]")
+    return Reader(path).settings(holder["check"]) if holder else None
 
 
 class Reader:

@@ -79,6 +79,8 @@ def test_every_setting_is_read(tmp_path):
         ("[check]\nper-file-ignores = ['a']", "per-file-ignores must be"),
         ("check = 1", "the section check must be"),
         ("[check\n", "is not TOML"),
+        ("[checks]\nignore = ['UNI']", r"'checks' is not a section of cfagg; settings are in \[check\]"),
+        ("[tool.cfagg.check]\nignore = ['UNI']", r"'tool' is not a section of cfagg; settings are in \[check\]"),
     ],
 )
 def test_what_is_wrong_is_told_with_file_and_key(tmp_path, text, told):
@@ -103,8 +105,15 @@ def test_text_that_is_not_utf8_is_an_error(tmp_path):
 
 def test_a_file_without_the_section_has_no_settings(tmp_path):
     path = tmp_path / "cfagg.toml"
-    path.write_text("[other]\n")
+    path.write_text("# nothing yet\n")
     assert load(path) == Settings(path)
+
+
+def test_another_section_of_cfagg_in_a_pyproject_is_refused(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[tool.cfagg.chek]\nignore = ['UNI']\n")
+    with pytest.raises(SourceError, match=r"'chek' is not a section of cfagg; settings are in \[tool\.cfagg\.check\]"):
+        load(path)
 
 
 def settings(folder: Path, name: str, code: str) -> None:
