@@ -11,6 +11,7 @@ import numpy as np
 from cfagg.checking.context import Context
 from cfagg.checking.options import Options
 from cfagg.checking.registry import jobs, plugins, registered
+from cfagg.checking.suppressions import Hiding
 from cfagg.conventions.aside import is_observations
 from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtraError, OptionError
 from cfagg.findings.finding import Finding, Hit, NotApplicable
@@ -23,7 +24,7 @@ __all__ = ["Result", "run", "version_of"]
 #: Families of rules that also apply to variables and groups that follow other conventions than CF.
 OWN = ("ACC", "OBS", "INT")
 
-#: Largest number of findings of one rule that are kept for one dataset; further ones are only counted.
+#: Largest number of findings of one rule that a report keeps for one dataset; further ones are only counted.
 KEPT = 1000
 
 #: Characters of the longest message.
@@ -36,7 +37,7 @@ COUNTED = 100_000
 class Result(NamedTuple):
     """What the rules found in one dataset.
 
-    `skipped` maps rules that were not run to the reason, `dropped` counts findings beyond `KEPT` by code, and
+    `skipped` maps rules that were not run to the reason, `dropped` counts findings beyond the limit by code, and
     `unfinished` maps reasons to the codes of rules that could not read all that they need.
     """
 
@@ -63,17 +64,17 @@ def version_of(dataset: Dataset, options: Options) -> Version:
     return max(known, default=LATEST)
 
 
-def run(dataset: Dataset, options: Options) -> Result:
-    """Run all rules that apply.
+def run(dataset: Dataset, options: Options, hiding: Hiding | None = None, most: int = KEPT) -> Result:
+    """Run all rules that apply, and keep up to `most` findings of each, without those that `hiding` hides.
 
     A rule that crashes becomes a finding ``INT001``, and the others still run.
     """
     # The values may be anything, and warnings about overflow do not help the user.
     with np.errstate(all="ignore"):
-        return _run(dataset, options)
+        return _run(dataset, options, hiding or Hiding(dataset.source), most)
 
 
-def _run(dataset: Dataset, options: Options) -> Result:
+def _run(dataset: Dataset, options: Options, hiding: Hiding, most: int) -> Result:
     version = version_of(dataset, options)
     context = Context(dataset, version, options)
     result = Result(dataset.source, version, [], {}, Counter(), {})
@@ -96,7 +97,7 @@ def _run(dataset: Dataset, options: Options) -> Result:
         if rule.needs == "references" and not options.references:
             result.skipped[code] = "referenced files are opened only with --references"
             continue
-        _run_one(rule, context, result)
+        _run_one(rule, context, result, hiding, most)
     result.findings.extend(_unread(result.unfinished))
     return result
 
@@ -107,27 +108,31 @@ def _unread(unfinished: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
         yield Finding("INT004", "warning", None, None, f"not checked by {', '.join(codes)}: {reason}"[:SAID])
 
 
-def _run_one(rule: Rule, context: Context, result: Result) -> None:
+def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most: int) -> None:
     assert rule.function is not None  # noqa: S101 - rules without a function were left out by the caller
-    kept = 0
+    found = kept = 0
     severities: set[str] = set()
     try:
         for hit in rule.function(context):
             if hit.where in context.aside and not rule.code.startswith(OWN):
                 continue
-            kept += 1
-            if kept > COUNTED:
+            found += 1
+            if found > COUNTED:
                 result.unfinished.setdefault(
                     f"it has more than {COUNTED:,} findings; the rest was not searched for", []
                 ).append(rule.code)
                 break
-            severity = hit.severity or rule.severity
+            finding = _finding(rule, hit)
+            # Hidden findings are not kept in place of others, or a thousand of them would hide those that follow.
+            if hiding.hides(finding):
+                continue
+            kept += 1
             # The first finding of each severity is always kept, since the status of a check depends on it.
-            if kept > KEPT and severity in severities:
+            if kept > most and finding.severity in severities:
                 result.dropped[rule.code] += 1
             else:
-                severities.add(severity)
-                result.findings.append(_finding(rule, hit))
+                severities.add(finding.severity)
+                result.findings.append(finding)
     except (NotApplicable, MissingExtraError) as reason:
         result.skipped[rule.code] = str(reason)
     except (LimitError, AccessError) as reason:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cfagg.checking.changes import Change, difference, net_changes, owners_of, planned, try_change
-from cfagg.checking.engine import run
+from cfagg.checking.engine import COUNTED, run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.checking.suppressions import Hiding, Suppression
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
 from cfagg.findings.finding import Finding
 from cfagg.model.dataset import Dataset
@@ -56,20 +57,22 @@ def fix(
     in_place: bool = False,
     overwrite: bool = False,
     options: Options | None = None,
+    suppressions: Sequence[Suppression] = (),
 ) -> FixReport:
     """Fix what can be fixed without a decision by the user in a netCDF file or Zarr store.
 
     The source is checked if no `findings` are given. The corrected copy is written to `output`, a path or the URL of an
     object store, or replaces the source with `in_place`; without either, nothing is written. `unsafe` changes may alter
-    the meaning. Kinds of datasets that cannot be written raise `UnsupportedError`; a copy with errors that the source
-    does not have raises `TargetError`.
+    the meaning. Findings that `suppressions` hide are neither fixed nor counted. Kinds of datasets that cannot be
+    written raise `UnsupportedError`; a copy with errors that the source does not have raises `TargetError`.
     """
     options = options or Options()
     place = str(source)
+    hiding = Hiding(place, suppressions)
     with open_dataset(place, options=options) as dataset:
-        found = run(dataset, options).findings if findings is None else list(findings)
+        found = run(dataset, options, hiding, COUNTED).findings if findings is None else list(findings)
         fixed = FixReport(place)
-        _plan(dataset, found, fixed, options, unsafe=unsafe)
+        _plan(dataset, found, fixed, options, hiding, unsafe=unsafe)
         form = _form(dataset)
     target = place if in_place else str(output) if output is not None else None
     if target is None:
@@ -84,7 +87,7 @@ def fix(
             f"{remedy}"
         )
     if is_url(target) and not in_place:
-        fixed.remaining = _write_there(form, place, Url(target), fixed, found, options, overwrite=overwrite)
+        fixed.remaining = _write_there(form, place, Url(target), fixed, found, options, hiding, overwrite=overwrite)
         fixed.output = target
         return fixed
     there = not in_place and os.path.exists(target)  # noqa: PTH110 - Path raises where it may not be looked for
@@ -92,12 +95,14 @@ def fix(
         raise TargetExistsError(f"{target} exists already; pass overwrite=True (--overwrite) to replace it")
     if there and Path(target).samefile(place):
         raise TargetExistsError(f"{target} is the source itself; pass in_place=True (--in-place) to replace it")
-    fixed.remaining = _write(form, place, target, fixed, found, options)
+    fixed.remaining = _write(form, place, target, fixed, found, options, hiding)
     fixed.output = target
     return fixed
 
 
-def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, *, unsafe: bool) -> None:
+def _plan(
+    dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, hiding: Hiding, *, unsafe: bool
+) -> None:
     """Find all changes and apply them to the model, since one change may lead to further findings."""
     codes = {f.code for f in found}
     now = found
@@ -112,7 +117,7 @@ def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Opt
             owner = owners[change.path]
             owner.attributes = dict(owner.attributes)  # other variables may have the same
             try_change(owner.attributes, change)
-        now = run(dataset, options).findings
+        now = run(dataset, options, hiding, COUNTED).findings
 
 
 def _form(dataset: Dataset) -> str | None:
@@ -123,7 +128,15 @@ def _form(dataset: Dataset) -> str | None:
 
 
 def _write_there(
-    form: str, source: str, target: Url, fixed: FixReport, before: list[Finding], options: Options, *, overwrite: bool
+    form: str,
+    source: str,
+    target: Url,
+    fixed: FixReport,
+    before: list[Finding],
+    options: Options,
+    hiding: Hiding,
+    *,
+    overwrite: bool,
 ) -> list[Finding]:
     """Write the corrected copy to an object store once it is complete, and return the findings in it."""
     from cfagg.runtime.object_files import check_object, written_object
@@ -133,16 +146,16 @@ def _write_there(
         made = f"{folder}/{Path(source).name}"
         if form == "zarr":
             place = new_there(target, overwrite=overwrite)
-            after = _write(form, source, made, fixed, before, options)
+            after = _write(form, source, made, fixed, before, options, hiding)
             place.upload(Path(made))
             return after
         check_object(target, overwrite=overwrite)
         with written_object(target, create=not overwrite) as aside:
-            return _write(form, source, str(aside), fixed, before, options)
+            return _write(form, source, str(aside), fixed, before, options, hiding)
 
 
 def _write(
-    form: str, source: str, target: str, fixed: FixReport, before: list[Finding], options: Options
+    form: str, source: str, target: str, fixed: FixReport, before: list[Finding], options: Options, hiding: Hiding
 ) -> list[Finding]:
     """Write the corrected copy and return the findings in it."""
     from cfagg.checking.fixing_copy import copied, finished
@@ -156,7 +169,7 @@ def _write(
         # References are relative to the final place of the file, and the copy is elsewhere.
         again = options._replace(references=False)
         with open_dataset(copy, options=again) as dataset:
-            after = run(dataset, again).findings
+            after = run(dataset, again, hiding, COUNTED).findings
         known = {(f.code, f.variable) for f in before}
         worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
         if worse:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from cfagg.checking.context import Context
-from cfagg.checking.engine import run, version_of
+from cfagg.checking.engine import KEPT, run, version_of
 from cfagg.checking.lookup import table_versions
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.outcome import most_severe_first
 from cfagg.checking.registry import registered
 from cfagg.checking.report import SourceReport
-from cfagg.checking.suppressions import Suppression, suppressed
+from cfagg.checking.suppressions import Hiding, Suppression
 from cfagg.errors import CfaggError
 from cfagg.errors.redacting import redacted
 from cfagg.findings.finding import Finding
@@ -25,39 +25,52 @@ __all__ = ["MOST", "check_one", "check_or_report", "could_not", "named", "partit
 
 
 def check_one(
-    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+    source: Any,
+    options: Options,
+    suppressions: Sequence[Suppression] = (),
+    *,
+    drawn: bool = False,
+    most: int = KEPT,
 ) -> SourceReport:
-    """Check one source; `drawn` draws the partition matrices of aggregations as well."""
+    """Check one source; `drawn` draws the partition matrices of aggregations as well.
+
+    Up to `most` findings of each rule are kept.
+    """
     with open_dataset(source, options=options) as dataset:
         version = version_of(dataset, options)
-        result = run(dataset, options)
+        hiding = Hiding(dataset.source, suppressions)
+        result = run(dataset, options, hiding, most)
         pictures = tuple(partition_matrices(dataset)) if drawn else ()
     ran = tuple(
         code
         for code, rule in registered().items()
         if rule.function and rule.holds_in(version) and options.chooses(code) and code not in result.skipped
     )
-    kept, hidden, reached = suppressed(result.source, result.findings, ran, suppressions)
     return SourceReport(
         source=result.source,
         cf_version=str(version).removeprefix("CF-"),
-        findings=tuple(most_severe_first(kept)),
+        findings=tuple(most_severe_first(result.findings)),
         skipped=result.skipped,
         ran=ran,
         dropped=dict(result.dropped),
-        suppressed=hidden,
-        reached=reached,
+        suppressed=dict(hiding.counts),
+        reached=hiding.reached(ran),
         pictures=pictures,
         tables=table_versions(options.tables),
     )
 
 
 def check_or_report(
-    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+    source: Any,
+    options: Options,
+    suppressions: Sequence[Suppression] = (),
+    *,
+    drawn: bool = False,
+    most: int = KEPT,
 ) -> SourceReport:
     """Check one source; a failure to open or check it becomes a finding ``INT003``."""
     try:
-        return check_one(source, options, suppressions, drawn=drawn)
+        return check_one(source, options, suppressions, drawn=drawn, most=most)
     except CfaggError as error:
         return could_not(source, error.message)
     except OSError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cfagg.findings.finding import Finding
 
-__all__ = ["Suppression", "suppressed"]
+__all__ = ["Hiding", "Suppression"]
 
 
 class Suppression(NamedTuple):
@@ -55,21 +56,19 @@ class Suppression(NamedTuple):
         return " ".join(parts)
 
 
-def suppressed(
-    source: str, findings: Iterable[Finding], ran: Sequence[str], suppressions: Sequence[Suppression]
-) -> tuple[list[Finding], dict[int, int], tuple[int, ...]]:
-    """Return the findings that remain, how many each suppression hid, and those that could have hidden some.
+class Hiding:
+    """The suppressions meant for one source, and how many findings each has hidden, by its index."""
 
-    Findings about the check itself (``INT``) are never hidden.
-    """
-    meant = [(n, s) for n, s in enumerate(suppressions) if s.meant_for(source)]
-    reached = tuple(n for n, s in meant if any(code.startswith(s.codes) for code in ran))
-    hidden: dict[int, int] = {}
-    kept = []
-    for finding in findings:
-        hits = [] if finding.code.startswith("INT") else [n for n, s in meant if s.hides(finding)]
-        for n in hits:
-            hidden[n] = hidden.get(n, 0) + 1
-        if not hits:
-            kept.append(finding)
-    return kept, hidden, reached
+    def __init__(self, source: str, suppressions: Sequence[Suppression] = ()) -> None:
+        self._meant = [(n, s) for n, s in enumerate(suppressions) if s.meant_for(source)]
+        self.counts: Counter[int] = Counter()
+
+    def hides(self, finding: Finding) -> bool:
+        """Whether a suppression hides this finding, which is counted; those about the check itself are never hidden."""
+        hits = [] if finding.code.startswith("INT") else [n for n, s in self._meant if s.hides(finding)]
+        self.counts.update(hits)
+        return bool(hits)
+
+    def reached(self, ran: Sequence[str]) -> tuple[int, ...]:
+        """Return the suppressions that could have hidden findings of the rules that ran."""
+        return tuple(n for n, s in self._meant if any(code.startswith(s.codes) for code in ran))

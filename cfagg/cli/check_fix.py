@@ -33,14 +33,14 @@ def fix_sources(args: Arguments, chosen: Any) -> int:
 
 def _fix(source: str, settings: Settings, args: Arguments, chosen: Any) -> int:
     """Fix one source, and return the exit status for it alone."""
+    from cfagg.checking.engine import COUNTED
     from cfagg.checking.fixing import fix
     from cfagg.checking.single import check_or_report
-    from cfagg.checking.suppressions import suppressed
     from cfagg.cli.messages import as_options
     from cfagg.errors import CfaggError
 
     options = chosen.options(settings)
-    checked = check_or_report(source, options, settings.suppressions)
+    checked = check_or_report(source, options, settings.suppressions, most=COUNTED)
     if checked.failure is not None:
         _say(f"{source}: not checked: {as_options(checked.failure)}")
         return 2
@@ -53,6 +53,7 @@ def _fix(source: str, settings: Settings, args: Arguments, chosen: Any) -> int:
             in_place=args.in_place,
             overwrite=args.overwrite,
             options=options,
+            suppressions=settings.suppressions,
         )
     except CfaggError as error:
         _say(f"error: {as_options(error.message)}")
@@ -60,9 +61,7 @@ def _fix(source: str, settings: Settings, args: Arguments, chosen: Any) -> int:
     if fixed.changes and not args.quiet:
         for line in fixed.text.splitlines():
             print(printable(line))
-    left: list[Finding] = list(checked.findings)
-    if fixed.output is not None:
-        left = suppressed(source, fixed.remaining, checked.ran, settings.suppressions)[0]
+    left: list[Finding] = list(checked.findings) if fixed.output is None else fixed.remaining
     if not args.quiet:
         _tell(fixed, left)
     if any(f.is_failure for f in left):

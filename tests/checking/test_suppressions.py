@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.checking.suppressions import Suppression, suppressed
+from cfagg.checking.suppressions import Hiding, Suppression
 from cfagg.findings.finding import Finding
 
 A = Finding("UNI001", "error", "a", "units", "")
@@ -15,7 +15,8 @@ RAN = ("UNI001", "UNI002", "DOC010")
 
 
 def kept(*suppressions, source="/data/a.nc"):
-    return suppressed(source, [A, B, WHOLE, INTERNAL], RAN, suppressions)[0]
+    hiding = Hiding(source, suppressions)
+    return [f for f in (A, B, WHOLE, INTERNAL) if not hiding.hides(f)]
 
 
 def test_a_code_hides_its_findings_wherever_they_are():
@@ -59,12 +60,13 @@ def test_files_are_matched_by_name_by_path_below_the_configuration_or_by_whole_p
 
 
 def test_each_suppression_counts_what_it_hides():
-    _, hidden, reached = suppressed("/a.nc", [A, B], RAN, [Suppression(("UNI",)), Suppression(("UNI002",))])
-    assert hidden == {0: 2, 1: 1}
-    assert reached == (0, 1)
+    hiding = Hiding("/a.nc", [Suppression(("UNI",)), Suppression(("UNI002",))])
+    assert [hiding.hides(f) for f in (A, B)] == [True, True]
+    assert hiding.counts == {0: 2, 1: 1}
+    assert hiding.reached(RAN) == (0, 1)
 
 
 def test_a_suppression_for_another_file_or_a_rule_that_was_not_run_is_not_reached():
     other = Suppression(("UNI",), files=("b.nc",))
     not_run = Suppression(("TIM",))
-    assert suppressed("/a.nc", [], RAN, [other, not_run])[2] == ()
+    assert Hiding("/a.nc", [other, not_run]).reached(RAN) == ()

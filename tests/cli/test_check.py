@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import netCDF4
 import pytest
 
+from cfagg.checking.engine import KEPT
 from cfagg.checking.registry import registered
 from cfagg.cli.main import main
 from cfagg.demo import sample
@@ -387,6 +389,28 @@ def test_fix_leaves_suppressed_findings_alone(old, capsys):
     status, out, err = run(capsys, "old.nc", "--fix")
     assert (status, out) == (0, "")
     assert "nothing to change" in err
+
+
+def test_fix_writes_past_suppressed_errors_and_changes_nothing_that_is_suppressed(old, capsys):
+    more = """  double then ; then:standard_name = "time" ;
+    then:units = "days since 2001-01-01" ; then:calendar = "gregorian" ;
+    float p ; p:standard_name = "air_pressure" ;
+:Conventions"""
+    with parse_cdl(OLD.replace(":Conventions", more, 1)) as dataset:
+        write_netcdf(dataset, old)
+    Path("cfagg.toml").write_text('[check.per-variable-ignores]\nthen = ["TIM015"]\np = ["UNI001"]\n')
+    status, out, err = run(capsys, "old.nc", "--fix", "-o", "new.nc")
+    assert (status, out.splitlines()[-2:]) == (0, DIFFERENCE), err
+    with netCDF4.Dataset("new.nc") as file:
+        assert (file["time"].calendar, file["then"].calendar) == ("standard", "gregorian")
+
+
+def test_fix_changes_more_than_a_report_lists(tmp_path, capsys):
+    declared = "".join(f'float p{k} ; p{k}:Units = "1" ;' for k in range(KEPT + 5))
+    path = tmp_path / "many.cdl"
+    path.write_text(f'netcdf many {{ variables: {declared} :Conventions = "CF-1.13" ; }}')
+    _, _, err = run(capsys, path, "--fix", "--select", "ATT003")
+    assert "1,005 changes to make" in err
 
 
 def test_fix_exits_with_1_where_errors_are_left(paths, capsys):
