@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
 
+from cfagg.checking.checking import options_of
 from cfagg.checking.config import KEYS, Finder, Reader, Settings, load
-from cfagg.errors import SourceError
+from cfagg.errors import OptionError, SourceError
 from tests.effort import examples
 
 WHOLE = """
@@ -89,6 +90,20 @@ def test_what_is_wrong_is_told_with_file_and_key(tmp_path, text, told):
     with pytest.raises(SourceError, match=told) as error:
         load(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[check.per-file-ignores]\n'*.nc' = ['UNI01X']", r"cfagg\.toml: no rule has a code that begins with 'UNI01X'"),
+        ("[check]\nselect = ['XYZ']", r"cfagg\.toml: no rule has a code that begins with 'XYZ'"),
+    ],
+)
+def test_codes_that_no_rule_has_are_refused(tmp_path, text, told):
+    path = tmp_path / "cfagg.toml"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=told):
+        options_of(load(path))
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
