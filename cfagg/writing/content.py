@@ -43,6 +43,7 @@ class Aggregated:
     says: Callable[[int, str], bool] | None = None  # whether a fragment has an attribute with the aggregation's value
     dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` if it cannot be opened
     computed: bool = False
+    storage: Mapping[str, Any] = field(default_factory=dict)  # of fragments that are written, in terms of netCDF4
 
 
 @dataclass(frozen=True)

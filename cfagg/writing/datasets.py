@@ -18,7 +18,7 @@ from cfagg.errors import OptionError
 from cfagg.model import Aggregation, Grid
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere
+from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
 
@@ -56,7 +56,8 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
         elif reader is not None and is_elsewhere(reader, to):
             variables[name] = _referred(name, dataset.variables[given], own, reader, to)
         else:
-            variables[name] = _computed(name, variable, own, dataset.variables[given])
+            made = _computed(name, variable, own, dataset.variables[given])
+            variables[name] = replace(made, storage=storage_of(reader, made.aggregation.dtype))
     sizes = {str(d): n for v in encoded.values() for d, n in v.sizes.items()}
     return Content(dimensions=sizes, attributes=attributes, variables=variables)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.slabs import SlabReader
 from cfagg.arrays.stored import NetcdfReader
@@ -20,7 +21,7 @@ from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Read
 from cfagg.writing.references import home_of
 
-__all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere"]
+__all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere", "storage_of"]
 
 #: Size in bytes of one fragment of an array that has neither dask chunks nor partitions.
 _FRAGMENT = 2**28
@@ -48,7 +49,20 @@ def elsewhere(name: str, dims: tuple[str, ...], reader: Reader, attributes: Mapp
             return Aggregated(whole, home_of(path), read)
     axis = reader.grid.axes[0]
     chunk = axis.chunk if isinstance(axis, Regular) else 1
-    return computed(name, dims, reader.shape, dtype, attributes, read, grid, chunk)
+    fragments = computed(name, dims, reader.shape, dtype, attributes, read, grid, chunk)
+    return replace(fragments, storage=storage_of(reader, dtype))
+
+
+def storage_of(reader: Reader | None, dtype: np.dtype[Any]) -> Mapping[str, Any]:
+    """Return how netCDF stores a Zarr array: in its chunks if they are equal, and deflated if it is compressed."""
+    if not isinstance(reader, ZarrReader) or not reader.shape or dtype.kind == "O":
+        return {}
+    decoder = reader.array.decoder
+    found: dict[str, Any] = {}
+    if decoder is None or decoder.steps:
+        found = {"zlib": True, "complevel": 1, "shuffle": dtype.itemsize > 1}
+    chunks = tuple(axis.chunk for axis in reader.grid.axes if isinstance(axis, Regular))
+    return found | {"chunksizes": chunks} if len(chunks) == len(reader.shape) else found
 
 
 def is_elsewhere(reader: Reader, to: str) -> bool:

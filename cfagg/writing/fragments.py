@@ -129,29 +129,41 @@ def write_fragments(work: Work, folder: Path, names: list[str], to: str, step: C
     def write(given: tuple[int, str]) -> None:
         row, name = given
         box = aggregation.grid.extent(aggregation.grid.index(row))
-        _write(folder / name, aggregation, box, read, to)
+        _write(folder / name, aggregation, box, read, to, work.aggregated.storage)
 
     tasks = zip(work.rows.tolist(), names, strict=True)
     for _ in run_threads(write, tasks, min(worker_count(None), len(names)), "fragments"):
         step()
 
 
-def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...], read: Read, to: str) -> None:
+def _write(
+    path: Path,
+    aggregation: Aggregation,
+    box: tuple[tuple[int, int], ...],
+    read: Read,
+    to: str,
+    storage: Mapping[str, Any],
+) -> None:
     """Write one fragment; other threads may read meanwhile, but not write."""
     import netCDF4
 
     shape = tuple(b - a for a, b in box)
     parts = (
         (slices, read(tuple(slice(a + s.start, a + s.stop) for (a, _), s in zip(box, slices, strict=True))))
-        for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK)
+        for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK, storage.get("chunksizes", ()))
     )
     first = next(parts, None)  # if reading fails, no file is left
+    options = {} if first is None else dict(storage)
+    if first is not None and "chunksizes" in storage:
+        # Chunks longer than what is written at once would be packed several times.
+        options["chunksizes"] = tuple(min(c, s.stop) for c, s in zip(storage["chunksizes"], first[0], strict=True))
     with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
         with LIBRARY:
             file.setncattr("Conventions", "CF-1.6")
             for dim, size in zip(aggregation.dims, shape, strict=True):
                 file.createDimension(dim, size)
-            made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, _attributes(aggregation, to))
+            attributes = _attributes(aggregation, to)
+            made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, attributes, **options)
         for slices, values in chain([] if first is None else [first], parts):
             with LIBRARY:
                 made[slices if shape else ...] = values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -82,22 +83,19 @@ def write_small(
     made[...] = values
 
 
-def blocks(shape: tuple[int, ...], itemsize: int, most: int = BLOCK) -> Iterator[tuple[slice, ...]]:
-    """Yield slices that together cover the array, each not much above `most` bytes unless a single row is larger."""
+def blocks(
+    shape: tuple[int, ...], itemsize: int, most: int = BLOCK, chunks: tuple[int, ...] = ()
+) -> Iterator[tuple[slice, ...]]:
+    """Yield slices that together cover the array, each of at most `most` bytes, and of whole chunks if these fit."""
     if not math.prod(shape):
         return
-    if not shape or math.prod(shape) * itemsize <= most:
-        yield tuple(slice(0, n) for n in shape)
-        return
-    row = math.prod(shape[1:]) * itemsize
-    step = max(1, most // row)
-    for start in range(0, shape[0], step):
-        stop = min(start + step, shape[0])
-        if row <= most:
-            yield (slice(start, stop), *(slice(0, n) for n in shape[1:]))
-            continue
-        for inner in blocks(shape[1:], itemsize, most):
-            yield (slice(start, stop), *inner)
+    ranges = []
+    for k, size in enumerate(shape):
+        step = min(size, max(1, most // (math.prod(shape[k + 1 :]) * itemsize)))
+        if chunks and chunks[k] < step < size:
+            step -= step % chunks[k]
+        ranges.append([slice(start, min(start + step, size)) for start in range(0, size, step)])
+    yield from itertools.product(*ranges)
 
 
 @contextmanager

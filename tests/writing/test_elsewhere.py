@@ -6,6 +6,7 @@ import shutil
 import struct
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -15,7 +16,7 @@ import cfagg
 from cfagg.errors import LimitError, LossError
 from cfagg.formats.pp import addresses, records
 from cfagg.runtime.targets import DIALECTS
-from cfagg.writing import elsewhere
+from cfagg.writing import elsewhere, fragments
 from tests.formats.pp.making import field, fields_file
 from tests.formats.pp.test_dataset import INSTANT
 
@@ -163,6 +164,25 @@ def test_values_in_zarr_are_cut_along_the_first_dimension_where_chunks_end(tmp_p
     assert sorted(p.name for p in (tmp_path / "a.nc.fragments").iterdir()) == [f"v.{k}.0.nc" for k in range(3)]
     assert report.notes == ("3 fragments were written to a.nc.fragments",)
     np.testing.assert_array_equal(cfagg.read(tmp_path / "a.nc").v, values)
+
+
+@pytest.mark.parametrize("how", ["convert", "write"])
+@pytest.mark.parametrize("codec", ["auto", None])
+def test_fragments_have_the_chunks_of_a_zarr_array_and_are_deflated_where_it_is_compressed(
+    tmp_path, monkeypatch, how, codec
+):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    values = np.arange(180.0).reshape(20, 3, 3)
+    for name, chunks in (("v", (4, 2, 3)), ("long", (20, 1, 2))):
+        group.create_array(name, data=values, chunks=chunks, compressors=codec, dimension_names=("t", "y", "x"))
+    monkeypatch.setattr(elsewhere, "_FRAGMENT", 10 * 9 * 8)
+    monkeypatch.setattr(fragments, "BLOCK", 6 * 9 * 8)
+    written(how, tmp_path / "a.zarr", tmp_path / "a.nc", "CF-1.13")
+    for name, shape, chunks in (("v", (4, 3, 3), [4, 2, 3]), ("long", (10, 3, 3), [6, 1, 2])):
+        with netCDF4.Dataset(max((tmp_path / "a.nc.fragments").glob(f"{name}.*"))) as file:
+            assert (file[name].shape, file[name].chunking()) == (shape, chunks)
+            assert [file[name].filters()[k] for k in ("zlib", "shuffle")] == [codec == "auto"] * 2
+        np.testing.assert_array_equal(cfagg.read(tmp_path / "a.nc")[name], values)
 
 
 def test_groups_of_a_zarr_store_come_with_it(tmp_path):
