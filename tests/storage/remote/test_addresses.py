@@ -233,6 +233,18 @@ def test_where_an_object_store_redirects_to_gets_no_signature_and_no_token() -> 
         assert names == [signed, set()]
 
 
+def test_obstore_would_send_the_session_token_wherever_a_request_is_redirected() -> None:
+    """This is why requests to S3 are our own: once obstore keeps the token back, it may send them."""
+    obstore = pytest.importorskip("obstore")
+    with serving() as store, serving() as other:
+        store.answer = (307, {"Location": other.url.replace("127.0.0.1", "localhost") + "/k"}, b"")
+        given = {**keyed(store.url), "session_token": "c", "client_options": {"allow_http": True}}
+        with contextlib.suppress(Exception):  # what it makes of the answer is its own affair
+            obstore.get(obstore.store.from_url("s3://b1/x", **given), "k")
+        tokens = [v for *_, headers in other.seen for k, v in headers.items() if k.lower() == "x-amz-security-token"]
+        assert tokens == ["c"]
+
+
 def _token() -> dict[str, str]:
     return {"sas_token": "sv=1&sig=QUJD"}
 
