@@ -26,21 +26,25 @@ SHARE = 0.6
 def rows(small: bool) -> list[Row]:
     """Return the cost of making one store of a thousand, opening them included; and of opening them alone.
 
-    Of a field that is compressed to a sixth, and of noise, which hardly is: all of its bytes have to be copied, which
-    takes the system a tenth of what the peer takes for all.
+    Of a field that is compressed to a sixth, of noise, which hardly is, and of the bare field: all bytes of the last
+    two have to be copied, which takes the system a tenth of what the peer takes for all.  References copy none.
     """
     count, shape = (4, (6, 8, 8)) if small else (1000, (48, 90, 180))
+    few = count if small else count // 4
     return [
         *_rows(_smooth(shape), count, small),
-        *_rows(_noise(shape), count if small else count // 4, small, noise=True),
+        *_rows(_noise(shape), few, small, ", of noise"),
+        *_rows(_smooth(shape), few, small, ", uncompressed", None),
     ]
 
 
-def _rows(values: npt.NDArray[np.float32], count: int, small: bool, *, noise: bool = False) -> list[Row]:
-    """Return the rows of one field."""
+def _rows(
+    values: npt.NDArray[np.float32], count: int, small: bool, large: str = "", codec: str | None = "auto"
+) -> list[Row]:
+    """Return the rows of one field; `large` says why its chunks are not small."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         folder = Path(name)
-        stores = _stores(folder, count, values)
+        stores = _stores(folder, count, values, codec)
         names = (folder / f"out-{k}" for k in itertools.count())
 
         def opened() -> object:
@@ -63,7 +67,8 @@ def _rows(values: npt.NDArray[np.float32], count: int, small: bool, *, noise: bo
             )  # fmt: skip
             ds = ds.chunk(time=2 * len(values))
             ds.tas.encoding.clear()
-            ds.to_zarr(next(names), consolidated=False)
+            encoding = {} if codec else {"tas": {"compressors": None}}
+            ds.to_zarr(next(names), consolidated=False, encoding=encoding)
 
         def least() -> None:
             _copy(stores, next(names))
@@ -72,15 +77,13 @@ def _rows(values: npt.NDArray[np.float32], count: int, small: bool, *, noise: bo
         opening, mine, referring, floor, other = clock(opened, ours, referred, least, theirs, runs=1 if small else 3)
     job = f"{count:,} stores of {values.nbytes / 1e6:.1f} MB as one"
     peer = "xarray and dask, rechunked"
-    if noise:
-        return [
-            Row(f"{job}, of noise", mine, other, peer, other / mine, None, note="opening them included"),
-            Row(f"{job}, of noise", mine, floor, "copying the bytes alone", floor / mine, SHARE),
-        ]
+    floors = [Row(f"{job}{large}", mine, floor, "copying the bytes alone", floor / mine, SHARE)] if large else []
+    bar = None if large else BAR
     return [
-        Row(job, mine, other, peer, other / mine, BAR, note="opening them included"),
-        Row(f"{job}, referred to in Icechunk", referring, other, peer, other / referring, BAR),
-        Row(f"{job}, opened only", opening, other, peer, other / opening, None),
+        Row(f"{job}{large}", mine, other, peer, other / mine, bar, note="opening them included"),
+        *floors,
+        Row(f"{job}{large}, referred to in Icechunk", referring, other, peer, other / referring, BAR),
+        Row(f"{job}{large}, opened only", opening, other, peer, other / opening, None),
     ]
 
 
@@ -111,8 +114,8 @@ def _noise(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     return np.random.default_rng(0).normal(size=shape).astype("f4")
 
 
-def _stores(folder: Path, count: int, values: npt.NDArray[np.float32]) -> list[Path]:
-    """Write stores of a field, each in two chunks."""
+def _stores(folder: Path, count: int, values: npt.NDArray[np.float32], codec: str | None) -> list[Path]:
+    """Write stores of a field, each in two chunks and warmer than the one before."""
     shape = values.shape
     made = []
     for k in range(count):
@@ -122,8 +125,9 @@ def _stores(folder: Path, count: int, values: npt.NDArray[np.float32]) -> list[P
             shape=shape,
             chunks=(shape[0] // 2, *shape[1:]),
             dtype="f4",
+            compressors=codec,
             dimension_names=("time", "lat", "lon"),
             attributes={"units": "K"},
         )
-        array[:] = values
+        array[:] = values + np.float32(k / 32)
     return made
