@@ -187,8 +187,16 @@ class BlockReader:
 
     # `token` identifies the units of this array in the cache.
 
-    def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
-        self.source, self.array, self.cache = source, array, cache
+    def __init__(
+        self,
+        source: Source,
+        array: StoredArray,
+        cache: BlockCache,
+        token: str | None = None,
+        *,
+        complete: bool = False,
+    ) -> None:
+        self.source, self.array, self.cache, self.complete = source, array, cache, complete
         self.token = uuid.uuid4().hex if token is None else token
         self._objects: dict[tuple[int, int], StoredObject] = {}
 
@@ -246,7 +254,7 @@ class BlockReader:
         """Return decoded units, read from the store by few calls."""
         sizes = [min(obj.unit, obj.total - u * obj.unit) for u in units]
         if obj.starts is None or obj.stops is None:
-            return [self._absent(n) for n in sizes]
+            return [self._absent(obj, n) for n in sizes]
         starts, stops = obj.starts[units].tolist(), obj.stops[units].tolist()
         order = sorted((i for i in range(len(units)) if starts[i] >= 0), key=starts.__getitem__)
         gap = _REMOTE_GAP if self.source.remote else _GAP
@@ -271,7 +279,7 @@ class BlockReader:
                     raise damaged(self.source, obj.key, f"block {units[i]}: {error}") from error
                 block.flags.writeable = False
                 out[i] = block
-        return [self._absent(n) if block is None else block for n, block in zip(sizes, out, strict=True)]
+        return [self._absent(obj, n) if block is None else block for n, block in zip(sizes, out, strict=True)]
 
     def _read_plain(self, obj: StoredObject, start: int, memory: Block) -> None:
         """Fill memory from an object whose elements are stored uncompressed."""
@@ -280,8 +288,10 @@ class BlockReader:
             raise damaged(self.source, obj.key, f"it ends before byte {start + memory.size:,}")
         memory[:] = np.frombuffer(stored, np.uint8)
 
-    def _absent(self, nbytes: int) -> Block:
-        """Return fill values for elements that are not stored."""
+    def _absent(self, obj: StoredObject, nbytes: int) -> Block:
+        """Return fill values for elements that are not stored, if they need not be."""
+        if self.complete:
+            raise damaged(self.source, obj.key, "it is absent, or a part of it is")
         array = self.array
         decoder = array.unit_decoder
         swap = decoder is not None and decoder.swap

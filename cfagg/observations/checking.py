@@ -209,12 +209,12 @@ class _Check:
                 self.findings.append(finding_of("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
 
     def _chunks(self) -> None:
-        """Search for absent chunks, whose rows would be read as fill values."""
+        """Search for absent chunks."""
         array = self.store.data.array
         absent = [(row, key) for row, key, size in self.store.objects() if size is None]
         for row, key in absent[:5]:
             stop = min(row + array.held[0], self.store.rows)
-            message = f"is absent; rows {row:,} to {stop - 1:,} read as {array.fill_value:g}"
+            message = f"is absent, with the rows {row:,} to {stop - 1:,}"
             self.findings.append(finding_of("OBS002", key, message))
         if len(absent) > 5:
             self.findings.append(finding_of("OBS002", "data", f"{len(absent) - 5:,} more chunks are absent"))

@@ -353,7 +353,7 @@ class Observations:
         first, last = ends[0], ends[-1]
         lo, hi = date + self._lo, date + self._hi
         # False for NaN, too.
-        if lo <= first[0] * 86400 + first[1] and last[0] * 86400 + last[1] < hi:
+        if lo <= first[0] * 86400 + first[1] <= last[0] * 86400 + last[1] < hi:
             return
         raise ConventionError(
             f"{self.path}: rows {start} to {stop - 1} should have dates from {epoch_text(lo)} to "

@@ -35,22 +35,29 @@ class Rows:
     """The rows of one array of a store; picklable, and safe to read from several threads."""
 
     def __init__(
-        self, source: Source, array: StoredArray, *, cache: BlockCache | None = None, cached: bool = True
+        self,
+        source: Source,
+        array: StoredArray,
+        *,
+        cache: BlockCache | None = None,
+        cached: bool = True,
+        complete: bool = False,
     ) -> None:
+        # If `complete`, an absent chunk is an error, else its rows are fill values.
         if len(array.shape) not in (1, 2):
             raise SelectionError(
                 f"{source.path}: array {array.path!r} has the shape {array.shape}; rows have one or two dimensions"
             )
         self.source, self.array = source, array
         self.shape, self.dtype = array.shape, array.dtype
-        self._cached = cached
+        self._cached, self._complete = cached, complete
         self._prepare(cache, None)
 
     def _prepare(self, cache: BlockCache | None, token: str | None) -> None:
         array = self.array
         # If blocks are not to be kept, a cache of size 0 lets reading take the same path.
         used = (shared_cache if cache is None else cache) if self._cached else BlockCache(0)
-        self._reader = BlockReader(self.source, array, used, token)
+        self._reader = BlockReader(self.source, array, used, token, complete=self._complete)
         self._width = array.shape[1] if len(array.shape) > 1 else 1
         self._part_width = array.chunk[1] if len(array.chunk) > 1 else 1
         self._parts = -(-self._width // self._part_width)
@@ -62,11 +69,13 @@ class Rows:
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            "source": self.source, "array": self.array, "cached": self._cached, "token": self._reader.token,
+            "source": self.source, "array": self.array, "cached": self._cached, "complete": self._complete,
+            "token": self._reader.token,
         }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.source, self.array, self._cached = state["source"], state["array"], state["cached"]
+        self.source, self.array = state["source"], state["array"]
+        self._cached, self._complete = state["cached"], state["complete"]
         self.shape, self.dtype = self.array.shape, self.array.dtype
         self._prepare(None, state["token"])
 

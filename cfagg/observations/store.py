@@ -51,7 +51,9 @@ class ObservationStore:
         self.path = source.path
         self.attributes = attributes
         self.variables = attributes.variables
-        self.data = Rows(source, array)
+        # Rows differ, so a chunk of several whole rows that are only fill values has been lost.
+        complete = array.chunk[0] > 1 and array.chunk[1] >= array.shape[1]
+        self.data = Rows(source, array, complete=complete)
         self.rows = array.shape[0]
         self._text = text
 

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import CfaggWarning, ConventionError, OptionError, SelectionError
+from cfagg.errors import CfaggWarning, ConventionError, FragmentReadError, OptionError, SelectionError
 from cfagg.observations.dates import parse_window
 from cfagg.observations.indexes import build_pages
 from cfagg.observations.opening import open_observations
@@ -324,9 +325,40 @@ def test_samples_in_threads_are_the_same(ds) -> None:
         assert np.array_equal(x, ds[i % SAMPLES])
 
 
-def test_an_index_of_other_data_is_noticed(tmp_path) -> None:
-    import zarr
+@pytest.mark.parametrize("chunk", [50, 7])
+def test_rows_of_a_lost_chunk_are_not_read_as_zeros(tmp_path, chunk) -> None:
+    path, rows = hourly(tmp_path / "a.zarr", chunk=chunk)
+    ds = open_observations(path, FIRST, LAST, "(-3,3]", "6h")
+    middle = int(ds.ranges[3].mean()) // chunk
+    (path / "data" / f"{middle}.0").unlink()
+    for opened in (open_observations(path, FIRST, LAST, "(-3,3]", "6h"), pickle.loads(pickle.dumps(ds))):
+        with pytest.raises(FragmentReadError, match=rf"a\.zarr: chunk data/{middle}\.0 is damaged: it is absent"):
+            opened[3]
+    last = open_observations(path, FIRST, LAST, "(-3,3]", "6h")[-1]
+    np.testing.assert_array_equal(last, rows[slice(*ds.ranges[-1]), 4:])
 
+
+def test_columns_of_zeros_may_be_left_out(tmp_path) -> None:
+    path, rows = hourly(tmp_path / "a.zarr")
+    rows[:, 6] = 0
+    array = zarr.create_array(path / "data", shape=rows.shape, chunks=(50, 6), dtype="f4", fill_value=0,
+                              zarr_format=2, overwrite=True)  # fmt: skip
+    array[...] = rows
+    assert not (path / "data" / "0.1").exists()
+    ds = open_observations(path, FIRST, LAST, "(-3,3]", "6h")
+    np.testing.assert_array_equal(ds[3], rows[slice(*ds.ranges[3]), 4:])
+
+
+@pytest.mark.parametrize("end", [0, -1])
+def test_a_row_before_the_window_at_either_end_is_noticed(tmp_path, end) -> None:
+    path, rows = hourly(tmp_path / "a.zarr")
+    row = np.arange(len(rows))[slice(*open_observations(path, FIRST, LAST, "(-3,3]", "6h").ranges[3])][end]
+    zarr.open_array(path / "data")[int(row), 0] = 0
+    with pytest.raises(ConventionError, match="does not belong to the data"):
+        open_observations(path, FIRST, LAST, "(-3,3]", "6h")[3]
+
+
+def test_an_index_of_other_data_is_noticed(tmp_path) -> None:
     path, rows = hourly(tmp_path / "a.zarr")
     index = zarr.open_group(path, zarr_format=2)["date_index_ranges"]
     index[:, 0] = index[:, 0] + 7200
