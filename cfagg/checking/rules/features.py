@@ -109,16 +109,16 @@ def indices_are_integers_for_each_sample(_: Context, v: Variable, instance: Dime
         yield Hit(v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'")
 
 
-#: The roles defined by NCA 0.2 to 0.2.2, and CFA 0.3 and 0.4.
-_AGGREGATED = ("nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private")
+#: The roles defined by SGRID (of ROMS, for example), by NCA 0.2 to 0.2.2, and by CFA 0.3 and 0.4.
+_OTHERS = ("grid_topology", "nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private")
 
 
 @rule("DSG010", each="cf_role")
 def cf_role_is_known(c: Context, v: Variable) -> Iterator[Hit]:
-    """A cf_role is one of those for features, or one of UGRID, NCA or CFA."""
+    """A cf_role is one of those for features, or one of UGRID, SGRID, NCA or CFA."""
     value = v.attributes["cf_role"]
     known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
-    if (isinstance(value, str) and (value in (*known, *_AGGREGATED) or value.endswith("_connectivity"))) or (
+    if (isinstance(value, str) and (value in (*known, *_OTHERS) or value.endswith("_connectivity"))) or (
         faulty_text(value, c.version)
     ):
         return

@@ -189,8 +189,8 @@ def test_values_of_cf_role(role: str, expected: list[str]) -> None:
     assert codes(text, "DSG", data=False) == expected
 
 
-@pytest.mark.parametrize("role", ["nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private"])
-def test_roles_that_nca_and_cfa_prescribe_are_known(role: str) -> None:
+@pytest.mark.parametrize("role", ["grid_topology", "nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private"])
+def test_roles_that_sgrid_nca_and_cfa_prescribe_are_known(role: str) -> None:
     text = dataset("timeSeries", shape="s, o", t="o", xy="s", variables=f'int id(s) ; id:cf_role = "{role}" ;')
     assert "DSG010" not in codes(text, "DSG", data=False)
 
