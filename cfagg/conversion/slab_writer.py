@@ -162,7 +162,11 @@ class SlabWriter:
             raw = VLenUTF8().encode(np.ascontiguousarray(values).reshape(-1))
             chunk = np.frombuffer(raw, np.uint8)
         else:
-            chunk = np.ascontiguousarray(values, dtype=array.dtype.newbyteorder("<"))
+            chunk = values
+            kind = array.dtype.newbyteorder("<")
+            if values.dtype != kind or not values.flags.c_contiguous:
+                chunk = self._scratch.array("contiguous", values.shape, kind)
+                chunk[...] = values
         if array.feeds is not None:
             return memoryview(chunk.reshape(-1).view(np.uint8))
         return memoryview(self._encode(chunk)).cast("B")
