@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -167,7 +168,7 @@ def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
     return out
 
 
-class Searched:
+class Searched(ABC):
     """An index that finds the first rows not before given epochs (see `Index` for the methods)."""
 
     #: Name of the array or group.
@@ -185,13 +186,13 @@ class Searched:
             return [Problem(self.name, error.message)]
         return []
 
+    @abstractmethod
     def _rows(self, wanted: Int64) -> Int64:
         """Return for increasing epochs the first rows that are not before them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _check(self, full: bool) -> None:
         """Raise if some entries are wrong, checking a sample or all."""
-        raise NotImplementedError
 
 
 class TableIndex(Searched):
@@ -231,17 +232,17 @@ class TableIndex(Searched):
         self.__dict__.update(state)
         self._forget()
 
+    @abstractmethod
     def _before(self, epoch: int) -> int:
         """Return the last block that begins before an epoch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _part(self, block: int) -> tuple[Int64, bool]:
         """Return the entries of a block and the one after it, shape (n, 3), and whether the last is the last of all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tables(self, epoch: int | None = None) -> Iterator[Int64]:
         """Yield all entries, or those from shortly before an epoch on, in tables of shape (n, 3)."""
-        raise NotImplementedError
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
