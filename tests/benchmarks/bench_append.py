@@ -93,7 +93,7 @@ def _step(store: Path) -> Callable[[], None]:
 def store_of(path: Path, count: int, kind: str, lengths: list[int] | None = None) -> Path:
     """Write a store whose metadata say that it has so many steps; only the last of its chunks are there."""
     group = zarr.create_group(path)
-    codec = "auto" if kind.endswith("zstd") else None
+    codec: Any = "auto" if kind.endswith("zstd") else None
     for name, rest, dtype, chunk in (("tas", SHAPE, "f4", 8), ("time", (), "i8", 1024)):
         edges: Any = [[1, 1], *([n] for n in rest)] if kind.startswith("rectilinear") else (chunk, *rest)
         dims = ("time", "lat", "lon")[: 1 + len(rest)]

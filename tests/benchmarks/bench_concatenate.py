@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +39,7 @@ def rows(small: bool) -> list[Row]:
     ]
 
 
-def _rows(
-    values: npt.NDArray[np.float32], count: int, small: bool, large: str = "", codec: str | None = "auto"
-) -> list[Row]:
+def _rows(values: npt.NDArray[np.float32], count: int, small: bool, large: str = "", codec: Any = "auto") -> list[Row]:
     """Return the rows of one field; `large` says why its chunks are not small."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         folder = Path(name)
@@ -114,7 +113,7 @@ def _noise(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     return np.random.default_rng(0).normal(size=shape).astype("f4")
 
 
-def _stores(folder: Path, count: int, values: npt.NDArray[np.float32], codec: str | None) -> list[Path]:
+def _stores(folder: Path, count: int, values: npt.NDArray[np.float32], codec: Any) -> list[Path]:
     """Write stores of a field, each in two chunks and warmer than the one before."""
     shape = values.shape
     made = []
