@@ -84,7 +84,11 @@ def _array(
     notes: tuple[str, ...] = ()
     if isinstance(variable, Variable):
         attributes, notes = with_members(attributes, variable.dtype, path)
-    if isinstance(reader, NetcdfReader) and nbytes > (most if len(reader.dims) < 2 else _SMALL):
+    if (
+        isinstance(reader, NetcdfReader)
+        and nbytes > (most if len(reader.dims) < 2 else _SMALL)
+        and not _is_other(reader)
+    ):
         found = _stored(reader, path, attributes, means)
         if found is not None:
             return found
@@ -147,15 +151,24 @@ def _held(
     grid = Grid.regular(reader.shape, [max(n, 1) for n in reader.shape])
     nbytes = math.prod(reader.shape) * dtype.itemsize
     losses: tuple[Loss, ...] = ()
-    if nbytes > most and means.on_loss != "materialise":
-        why = "no reference can express how they are stored"
+    is_other = _is_other(reader)
+    if is_other or (nbytes > most and means.on_loss != "materialise"):
+        why = "they are neither numbers nor text" if is_other else "no reference can express how they are stored"
         losses = (Loss(path, None, "values", f"{nbytes:,} bytes of type {dtype.name}", why),)
     fill = fill_of(attributes, dtype, reader.label)
     unstored = fill if fill is not None or means.zarr_format == 2 else _zero(dtype)
     return Planned(
         path, reader.dims, reader.shape, dtype, attributes, fill, unstored, grid, (), References.none(),
-        np.arange(grid.size), read, 0, losses, notes,
+        np.arange(grid.size), read, 0, losses, notes, writable=not is_other,
     )  # fmt: skip
+
+
+def _is_other(reader: Reader) -> bool:
+    """Return whether values are neither numbers nor text, such as compounds, which no target has."""
+    dtype = reader.dtype
+    return dtype.kind == "V" or (
+        dtype.kind == "O" and (dtype.metadata or {"element_type": str}).get("element_type") is not str
+    )
 
 
 def _zero(dtype: np.dtype[Any]) -> Any:

@@ -137,8 +137,8 @@ def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...]
     refused = losses
     remedy = "on_loss='materialise' writes the values of these partitions, on_loss='drop' leaves the variable out"
     if means.on_loss == "materialise":
-        refused = [loss for a in found for loss in _too_large(a, means)]
-        remedy = "they are too large to be written inside; on_loss='drop' leaves the variable out"
+        refused = [loss for a in found for loss in _refused(a, means)]
+        remedy = "it cannot be written inside, or is too large for that; on_loss='drop' leaves the variable out"
     if refused:
         count = len(refused)
         things = f"{count:,} thing{'s'[: count != 1]}"
@@ -148,11 +148,10 @@ def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...]
     return root, (), ()
 
 
-def _too_large(array: Planned, means: Means) -> tuple[Loss, ...]:
-    """Return the losses of an array because its values would make a file of references too large."""
-    if means.name != "kerchunk" or not array.losses or array.written_bytes <= kerchunk.INLINE:
-        return ()
-    return array.losses
+def _refused(array: Planned, means: Means) -> tuple[Loss, ...]:
+    """Return the losses of an array whose values cannot be written, or would make a file of references too large."""
+    is_large = means.name == "kerchunk" and bool(array.losses) and array.written_bytes > kerchunk.INLINE
+    return array.losses if is_large or not array.writable else ()
 
 
 def _without(node: Node, left: set[str]) -> Node:

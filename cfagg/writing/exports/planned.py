@@ -59,6 +59,7 @@ class Planned:
     partitions: int = 0
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
+    writable: bool = True  # whether its values can be written instead of referred to
 
     @property
     def is_regular(self) -> bool:

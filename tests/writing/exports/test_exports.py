@@ -157,6 +157,28 @@ def test_what_is_lost_is_left_out_where_that_is_accepted(tmp_path, target):
     assert [loss.what for loss in report.losses] == ["packing", "the variable"]
 
 
+@pytest.mark.parametrize("kind", ["compound", "vlen"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_values_that_are_neither_numbers_nor_text_are_left_out_or_refused(tmp_path, target, kind):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        pair = np.dtype([("p", "f4"), ("q", "i4")])
+        own = file.createCompoundType(pair, "pair") if kind == "compound" else file.createVLType("i4", "row")
+        made = file.createVariable("odd", own, ("x",))
+        for k in range(2):
+            made[k] = np.array((k, k), pair) if kind == "compound" else np.arange(k + 1, dtype="i4")
+        file.createVariable("even", "i4", ("x",))[:] = [0, 2]
+    for how in ("error", "materialise"):
+        with pytest.raises(LossError) as caught:
+            exported(tmp_path / "a.nc", target, on_loss=how)
+        assert [loss.why for loss in caught.value.losses] == ["they are neither numbers nor text"]
+        assert not (tmp_path / target).exists()
+    exported(tmp_path / "a.nc", target, on_loss="drop")
+    found = opened(tmp_path / target)
+    assert "odd" not in found
+    assert found["even"].values.tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_file_of_another_compression_is_written_as_values_where_that_is_wanted(tmp_path, target):
     values = values_of((12, 12))
