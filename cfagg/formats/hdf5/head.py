@@ -34,7 +34,8 @@ class Head:
     """The bytes of an open local or remote file: the first are in memory, a bounded number are read."""
 
     def __init__(self, handle: Handle, head: bytes = b"") -> None:
-        self.head, self.size = head, handle.key.size
+        self.size = handle.key.size
+        self.head = head[: self.size]
         self._remote = handle.data
         self._fd = handle.fd if self._remote is None else -1
         self.bytes = self.requests = 0
@@ -45,13 +46,14 @@ class Head:
         return self.size
 
     def __getitem__(self, where: slice) -> bytes:
-        at, end = where.start, min(where.stop, self.size)
+        at, end = where.start, where.stop
         # The full range, since another file may have more bytes there.
-        self._taken.append((at, where.stop))
+        self._taken.append((at, end))
+        if end <= len(self.head):
+            return self.head[where]
+        end = min(end, self.size)
         if at >= end:
             return b""
-        if end <= len(self.head):
-            return self.head[at:end]
         for begin, data in self._read:
             if begin <= at and end <= begin + len(data):
                 return data[at - begin : end - begin]

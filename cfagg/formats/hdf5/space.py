@@ -78,6 +78,8 @@ class Space:
         self._unsealed: list[tuple[int, int]] = []
         self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
+        #: Position and bytes of the heap that was read last.
+        self._heap = 0, b""
 
     def take(self, at: int, size: int) -> bytes:
         """Return bytes, all of which must be in the file."""
@@ -160,25 +162,20 @@ class Space:
         """Return the first `length` bytes of a value of variable length."""
         if not length or heap in (0, UNDEFINED):
             return b""
-        at, size = self._objects(heap).get(index, (0, -1))
+        at, size = (self._global.get(heap) or self._objects(heap)).get(index, (0, -1))
         # The library requires the exact length.
         if length > size or (self.checksum is not None and length != size):
             raise BrokenError
         self.spend(length)
-        return self.begin(at, length)
+        begin, whole = self._heap
+        return whole[at - begin : at - begin + length] if 0 < at - begin < len(whole) else self.begin(at, length)
 
     def references(self, values: bytes, at: int, count: int) -> list[int | None]:
         """Return the first address in each of several lists of addresses, which are values of variable length."""
         found: list[int | None] = []
         for length, heap, index in struct.iter_unpack("<IQI", values[at : at + 16 * count]):
-            if not length or heap in (0, UNDEFINED):
-                found.append(None)
-                continue
-            place, size = (self._global.get(heap) or self._objects(heap)).get(index, (0, -1))
-            if 8 * length > size or (self.checksum is not None and 8 * length != size):
-                raise BrokenError
-            self.spend(8 * length)
-            found.append(int.from_bytes(self.begin(place, 8), "little"))
+            first = self.long_value(8 * length, heap, index)[:8]
+            found.append(int.from_bytes(first, "little") if first else None)
         if len(found) != count:
             raise BrokenError
         return found
@@ -206,6 +203,7 @@ class Space:
             self._global.clear()
         end = at + size
         whole = self.begin(at, size)
+        self._heap = at, whole
         found, here = _alike(whole, at)
         free = False
         while here + 16 <= end:

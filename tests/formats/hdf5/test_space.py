@@ -56,6 +56,15 @@ def test_long_values_are_found_by_their_numbers() -> None:
         raises(BrokenError, lambda length=length, number=number: space.long_value(length, 64, number))
 
 
+def test_values_of_several_heaps_are_found_in_any_order() -> None:
+    heaps = [collection(b"first", b"second"), collection(b"third"), collection(b"fourth", b"fifth")]
+    starts = [64, 64 + len(heaps[0]), 72 + len(heaps[0]) + len(heaps[1])]
+    space = Space(bytes(64) + heaps[0] + heaps[1] + bytes(8) + heaps[2])
+    values = {(0, 1): b"first", (1, 1): b"third", (0, 2): b"second", (2, 2): b"fifth", (2, 1): b"fourth"}
+    for (heap, number), value in [*values.items(), *reversed(values.items())]:
+        assert space.long_value(len(value), starts[heap], number) == value
+
+
 @pytest.mark.parametrize("lengths", [[5] * 40, [1, 8, 3] * 20, [9] * 30 + [0, 300] + [10] * 30, [0] * 20, [17] * 3])
 def test_many_values_of_one_length_are_found_as_others_are(lengths: list[int]) -> None:
     values = [bytes([k + 1]) * n for k, n in enumerate(lengths)]
