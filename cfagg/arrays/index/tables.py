@@ -45,13 +45,11 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
         return None if lengths is None or storage.encoding.decode is not None else _columns(storage, lengths)
     if not isinstance(storage, Chunked) or not math.prod(shape):
         return None
-    if math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) > most:
-        return None
     if storage.tree is not None:
         rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most, storage.encoding.dtype.itemsize)
         if rows is not None:
             return Listed(storage.encoding, storage.chunks, 0, None, rows.offset, rows.size, rows.mask)
-    if handle.data is not None:
+    if handle.data is not None or math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) > most:
         return None
     try:
         table = hdf5_chunks.table(admit(handle, found.path, found.references, context), storage, shape, context)

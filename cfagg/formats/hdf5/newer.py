@@ -135,13 +135,13 @@ class NewerIndex(NamedTuple):
     @property
     def _counts(self) -> tuple[int, ...]:
         """Number of chunks along each dimension."""
-        return tuple([-(-n // c) for n, c in zip(self.shape, self.layout.chunk, strict=False)])
+        return _counts(self.shape, self.layout.chunk)
 
     def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> Listed | None:
         """Return the locations of all chunks, of `size` bytes without filters, if all of them were written."""
         is_tree = self.layout.kind == _TREE
-        axis, limits = (0, []) if is_tree else self._limits()
-        number = None if is_tree or (axis < 1 and list(counts[1:]) == limits[1:]) else _numbers(counts, axis, limits)
+        axis, limits = (0, counts) if is_tree else self._limits()
+        number = None if axis < 1 and counts[1:] == limits[1:] else _numbers(counts, axis, limits)
         wanted = prod(counts) if number is None else int(number[-1]) + 1
         if self.layout.kind == _IMPLICIT:
             if self.filtered or self.layout.at + size * wanted >= NOWHERE:
@@ -165,7 +165,7 @@ class NewerIndex(NamedTuple):
         # Copies, because operations on unaligned numbers take several times as long.
         stored = (rows["size"].astype(np.uint64) >> np.uint64(64 - 8 * width)).view(np.int64)
         masks = rows["mask"].astype(np.int64)
-        if not np.minimum.reduce(stored) or not is_below(stored):
+        if not np.minimum.reduce(stored) or (width == 8 and not is_below(stored)):
             return None
         return Listed(masks if np.bitwise_or.reduce(masks) else None, offset, stored)
 
@@ -189,12 +189,18 @@ class NewerIndex(NamedTuple):
             raise UnusualError
         return b"".join(records(space, self.layout.at, _FILTERED if self.filtered else _PLAIN, size))
 
-    def _limits(self) -> tuple[int, list[int]]:
+    def _limits(self) -> tuple[int, tuple[int, ...]]:
         """Return the unlimited dimension, or -1 if there is none, and the most chunks along each."""
-        growing = [axis for axis, n in enumerate(self.most) if n == UNDEFINED]
-        if len(growing) != (self.layout.kind == _EXTENSIBLE):
+        growing = self.most.count(UNDEFINED)
+        if growing != (self.layout.kind == _EXTENSIBLE):
             raise UnusualError
-        return (growing or [-1])[0], [-(-n // c) for n, c in zip(self.most, self.layout.chunk, strict=False)]
+        return self.most.index(UNDEFINED) if growing else -1, _counts(self.most, self.layout.chunk)
+
+
+@lru_cache(1024)
+def _counts(sizes: tuple[int, ...], chunk: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the number of chunks along each dimension; the last size of a chunk is that of an element."""
+    return tuple([-(-n // c) for n, c in zip(sizes, chunk, strict=False)])
 
 
 def _numbers(counts: tuple[int, ...], axis: int, limits: Sequence[int]) -> Int64:
