@@ -52,7 +52,7 @@ class NotedBytes:
     """The bytes of an open file, recording which of them are read."""
 
     def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+        self._handle, self._size = handle, handle.key.size
         #: Ranges that were read, and their bytes while these are few, since most are read again for the digest.
         self._taken: dict[tuple[int, int], bytes] = {}
         self._room = _HELD
@@ -60,10 +60,10 @@ class NotedBytes:
         self._first = handle.some(_LOOKED_AT, 0)
 
     def __len__(self) -> int:
-        return self._handle.key.size
+        return self._size
 
     def __getitem__(self, where: slice) -> bytes:
-        start, stop, _ = where.indices(len(self))
+        start, stop, _ = where.indices(self._size)
         if stop <= start:
             return b""
         found = self._taken.get((start, stop))

@@ -83,7 +83,7 @@ class Ragged:
         counts = list(map(len, made))
         bounds = np.zeros(len(made) + 1, np.int64)
         np.cumsum(counts, out=bounds[1:])
-        if any(isinstance(one, np.ndarray) for one in made):
+        if np.ndarray in set(map(type, made)):
             there = [np.asarray(one, np.int64) for one, n in zip(made, counts, strict=True) if n]
             return cls(np.concatenate(there) if there else np.empty(0, np.int64), bounds)
         return cls(np.fromiter(itertools.chain.from_iterable(made), np.int64, sum(counts)), bounds)

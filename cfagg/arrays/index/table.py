@@ -94,32 +94,36 @@ class Index:
         """Return the index of some files."""
         files = list(rows)
         variables = [v for row in files for v in row.variables]
-        codes: dict[str, int] = {}
+        path, state, digest, ranges, owned, description = zip(*files, strict=True) if files else ((),) * 6
+        address, header, shape, chunks, record, cell, offset, length, mask = (
+            zip(*variables, strict=True) if variables else ((),) * 9
+        )
+        codes = {text: n for n, text in enumerate(dict.fromkeys(header))}
         names: dict[str, str] = {}
-        states = np.array([row.state[:4] for row in files], np.int64).reshape(-1, 4)
+        states = np.array([one[:4] for one in state], np.int64).reshape(-1, 4)
         none: tuple[int, ...] = ()
         size, mtime, ctime, inode = np.ascontiguousarray(states.T)
         return cls(
             base=base,
-            path=tuple(row.path for row in files),
+            path=path,
             size=size,
             mtime_ns=mtime,
             ctime_ns=ctime,
             inode=inode,
-            etag=tuple(row.state.etag for row in files),
-            digest=tuple(row.digest for row in files),
-            ranges=Ragged.of(row.ranges for row in files),
-            description=tuple(row.description for row in files),
-            file=np.repeat(np.arange(len(files)), [len(row.variables) for row in files]),
-            address=tuple(names.setdefault(v.address, v.address) for v in variables),
-            header=np.fromiter((codes.setdefault(v.header, len(codes)) for v in variables), np.int64, len(variables)),
-            shape=Ragged.of(v.shape for v in variables),
-            chunks=Ragged.of(v.chunks for v in variables),
-            record=np.array([v.record for v in variables], np.int64),
-            cell=Ragged.of(none if v.cell is None else v.cell for v in variables),
-            offset=Ragged.of(v.offset for v in variables),
-            length=Ragged.of(v.length for v in variables),
-            mask=Ragged.of(none if v.mask is None else v.mask for v in variables),
+            etag=tuple(one.etag for one in state),
+            digest=digest,
+            ranges=Ragged.of(ranges),
+            description=description,
+            file=np.repeat(np.arange(len(files)), list(map(len, owned))),
+            address=tuple(map(names.setdefault, address, address)),
+            header=np.fromiter(map(codes.__getitem__, header), np.int64, len(header)),
+            shape=Ragged.of(shape),
+            chunks=Ragged.of(chunks),
+            record=np.array(record, np.int64),
+            cell=Ragged.of(none if one is None else one for one in cell),
+            offset=Ragged.of(offset),
+            length=Ragged.of(length),
+            mask=Ragged.of(none if one is None else one for one in mask),
             headers=tuple(codes),
             shared=shared,
             aggregation=aggregation,
