@@ -86,7 +86,7 @@ def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str,
     found: dict[str, StoredVariable] = {}
     try:
         file = _File(Objects(Space(Head(handle, head), checksum=compiled())), keep=True)
-        links = file.links(file.objects.top())
+        links = file.links(_whole(file.object(file.objects.top())))
     except (OverlapError, OSError, *ERRORS):
         return found
     for address in addresses:
@@ -109,11 +109,12 @@ def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVa
         space = Space(Head(handle, head), checksum=compiled())
         space.near = head
         file = _File(Objects(space), keep=True)
-        root = file.objects.top()
+        top = file.objects.top()
+        root = _whole(file.object(top))
         links = file.links(root, hard=False)
         # Nothing may be damaged in a file that is listed here, including its global attributes.
         apart = None if file.says_itself(root) else _File(Objects(Space(Head(aside, head), checksum=compiled())))
-        (apart or file).attributes(root)
+        (apart or file).attributes(top)
         for link in links:
             name = link.decode()
             if not name or "/" in name or name.startswith(NON_COORDINATE):
@@ -170,7 +171,7 @@ def _parsed(handle: Handle, first: Head, name: str, question: Literal["variable"
     try:
         root = file.objects.top()
         # Most files of a series differ in the headers of their variables, but not in the links to these.
-        links = remembered(("links", root, file.objects.expected), first, lambda: file.links(root))
+        links = remembered(("links", root, file.objects.expected), first, lambda: file.links(_whole(file.object(root))))
     except (OverlapError, OSError, *ERRORS):
         _left.add(handle)
         raise
@@ -204,18 +205,18 @@ class _File:
             self._objects[at] = found
         return found
 
-    def links(self, root: int, *, hard: bool = True) -> dict[bytes, int]:
+    def links(self, root: Object, *, hard: bool = True) -> dict[bytes, int]:
         """Return the addresses of the objects of a group; soft links are omitted, or unusual if not `hard`."""
-        stored = self.objects.links(_whole(self.object(root)), hard=hard)
+        stored = self.objects.links(root, hard=hard)
         links = dict(stored)
         if len(links) < len(stored) or len(links) > (_MOST if self._keep else _EACH):
             raise UnusualError
         self._names = {at: name for name, at in links.items()}
         return links
 
-    def says_itself(self, at: int) -> bool:
+    @staticmethod
+    def says_itself(found: Object) -> bool:
         """Return whether the header of an object contains all values of its attributes."""
-        found = _whole(self.object(at))
         info = found.messages.get(ATTRIBUTES)
         if info is not None and dense_at(info) != UNDEFINED:
             return False
