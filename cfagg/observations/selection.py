@@ -183,7 +183,7 @@ class Thinning:
         }
         if not good[self.method]:
             must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "from 0.001 to 180"}
-            raise OptionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
+            raise OptionError(f"thin={self.amount:g} ({self.method}): the amount must be {must[self.method]}")
 
     @property
     def option(self) -> dict[str, float]:

@@ -168,6 +168,7 @@ def test_window_exports_tables_and_netcdf(whole, tmp_path, capsys):
         (["2020-01-01", "--select", "x"], "x"),
         (["2020-01-01", "-o", "s.xls"], ".parquet"),
         (["2020-01-01", "--thin", "few"], "few"),
+        (["2020-01-01", "--thin", "0"], "--thin 0 (every): the amount must be a whole number"),
         (["2020-01-01", "--index", "trie"], "trie"),
     ],
 )
