@@ -243,14 +243,17 @@ def computed_standard_name_agrees(
 
 @rule("VRT008", each=_all)
 def units_of_terms_agree_with_the_formula(
-    _: Context, v: Variable, __: Variable | None, formula: Formula | None, terms: dict[str, Variable]
+    _: Context, v: Variable, parent: Variable | None, formula: Formula | None, terms: dict[str, Variable]
 ) -> Iterator[Hit]:
     """The units of terms are those of Appendix D: pressures, lengths, or plain numbers."""
     for term, target in terms.items():
         units = target.text("units")
+        measure = formula.terms[term] if formula is not None else ""
+        # Terms of bounds may be bounds themselves, which need no units; standard names are compared by other rules.
+        if parent is None and measure in ("pressure", "length") and not target.attributes.keys() & _SAYING:
+            yield Hit(v, "formula_terms", f"{target.path!r}, term {term!r}, has no units; add those of a {measure}")
         if formula is None or units is None or (not known(units) and units.strip() not in _LEVELS):
             continue
-        measure = formula.terms[term]
         plain = is_dimensionless(units) or units.strip() in _LEVELS
         fits = {
             "number": plain,
@@ -263,6 +266,9 @@ def units_of_terms_agree_with_the_formula(
             message = f"units of {target.path!r}, term {term!r}, are {units[:40]!r}"
             yield Hit(v, "formula_terms", f"{message}; expected {expected.get(measure, 'those of a length')}")
 
+
+#: Attributes that say what a term is measured in.
+_SAYING = frozenset({"units", "standard_name"})
 
 #: Deprecated units of dimensionless vertical coordinates.
 _LEVELS = ("level", "layer", "sigma_level")

@@ -205,6 +205,15 @@ def test_units_of_terms(units: str, expected: list[str]) -> None:
     assert codes(text, "VRT", cf_version="1.8") == []
 
 
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [("", ["VRT008"]), ('ps:standard_name = "surface_air_pressure" ;', []), ('ps:units = "" ;', ["VRT008"])],
+)
+def test_a_pressure_without_units_is_found(attribute: str, expected: list[str]) -> None:
+    text = coordinate(SIGMA.format("sigma: k ps: ps"), f"float ps(p) ; {attribute}")
+    assert codes(text, "VRT") == expected
+
+
 def test_levels_are_plain_numbers() -> None:
     assert codes(coordinate(SIGMA.format("sigma: k") + 'k:units = "sigma_level" ;'), "VRT") == []
 
@@ -221,7 +230,7 @@ def test_generic_coordinates_came_with_cf_1_7() -> None:
 
 
 Z = 'k:standard_name = "ocean_sigma_z_coordinate" ; k:formula_terms = "sigma: sigma zlev: zlev{}" ;'
-LEVELS = "double sigma(k) ; sigma:_FillValue = -9. ; double zlev(k) ; zlev:_FillValue = -9. ; int n ;"
+LEVELS = 'double sigma(k) ; sigma:_FillValue = -9. ; int n ;double zlev(k) ; zlev:_FillValue = -9. ; zlev:units = "m" ;'
 
 
 @pytest.mark.parametrize(
