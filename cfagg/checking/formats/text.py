@@ -39,6 +39,9 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
         yield from (f"{line}\n" for line in _statistics(totals.codes, severest))
     total = totals.severities
     parts = [_counted(total[s], s) for s in ORDER if total[s] or s == "error"]
+    more = totals.codes.total() - total.total()
+    if more:
+        parts.append(count_text(more, "more finding"))
     if totals.suppressed:
         parts.append(f"{totals.suppressed:,} suppressed")
     if totals.failed:

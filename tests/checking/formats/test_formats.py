@@ -367,7 +367,7 @@ def test_text_counts_what_is_left_out_and_suppressed():
     result = SourceReport("a.nc", "1.8", PLAIN.findings, dropped={"UNI002": 7}, suppressed={0: 3})
     text = told("text", result)
     assert "  UNI002: 7 more are not shown" in text
-    assert text.endswith("1 source: 1 error, 1 warning, 1 info, 3 suppressed\n")
+    assert text.endswith("1 source: 1 error, 1 warning, 1 info, 7 more findings, 3 suppressed\n")
 
 
 def test_text_statistics_replace_the_findings():
