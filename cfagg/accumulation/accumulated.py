@@ -20,7 +20,7 @@ from cfagg.accumulation.labels import (
     stretches_of,
     time_coordinate,
 )
-from cfagg.accumulation.query import METHODS, Statistics
+from cfagg.accumulation.query import METHODS, Statistics, check_options
 from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ class Accumulated(Statistics):
             )
         time, dates = time_coordinate(labels)
         key = grouping_of(labels, f"{dates}.{by}")
+        check_options("anomaly", options, ("isel", "sel", "method", "tolerance", "keep_attrs"), labels.dims)
         picked = labels.pick(**options)
         dims = () if dim is None else tuple(d for d in labels.chosen_dims(dim, picked) if d != time)
         if isinstance(picked.get(time), int):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -14,15 +14,15 @@ from cfagg.accumulation.labels import Dims, Grouping, Labels, Positions, compose
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import evaluate
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
-from cfagg.errors import CfaggError, SelectionError
-from cfagg.errors.arguments import a_number
+from cfagg.errors import CfaggError, OptionError, SelectionError
+from cfagg.errors.arguments import a_number, closest
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from cfagg.accumulation.group import Group
 
-__all__ = ["Statistics", "attributes", "labelled", "query", "squared"]
+__all__ = ["Statistics", "attributes", "check_options", "labelled", "query", "squared"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -170,6 +170,15 @@ class Options(TypedDict, total=False):
     explain: bool
 
 
+def check_options(method: str, options: Mapping[str, object], known: Collection[str], dims: Sequence[str]) -> None:
+    """Refuse keywords that a method does not have, among them dimensions, which are selected in mappings."""
+    for name in options:
+        if name not in known:
+            select = f"; select with isel={{{name!r}: ...}} or sel={{{name!r}: ...}}" if name in dims else ""
+            meant = select or closest(name, known) or f"; expected {', '.join(known)}"
+            raise OptionError(f"{method} has no option {name!r}{meant}")
+
+
 class Statistics:
     """Statistics of an accumulated array, over all positions or by groups.
 
@@ -217,23 +226,23 @@ class Statistics:
 
     def sum(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
         """Return the sum, of values times weights if there are weights; float64."""
-        return self._reduce("sum", dim, isel, sel, **options)
+        return self._reduce("sum", dim, isel, sel, options)
 
     def mean(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
         """Return the mean, weighted if there are weights; float64."""
-        return self._reduce("mean", dim, isel, sel, **options)
+        return self._reduce("mean", dim, isel, sel, options)
 
     def count(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
         """Return the number of values that are not missing; int64."""
-        return self._reduce("count", dim, isel, sel, **options)
+        return self._reduce("count", dim, isel, sel, options)
 
     def min(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
         """Return the smallest value; float64."""
-        return self._reduce("min", dim, isel, sel, **options)
+        return self._reduce("min", dim, isel, sel, options)
 
     def max(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
         """Return the largest value; float64."""
-        return self._reduce("max", dim, isel, sel, **options)
+        return self._reduce("max", dim, isel, sel, options)
 
     def std(
         self,
@@ -245,7 +254,7 @@ class Statistics:
         **options: Unpack[Options],
     ) -> Any:
         """Return the standard deviation, weighted if there are weights; float64."""
-        return self._reduce("std", dim, isel, sel, ddof, **options)
+        return self._reduce("std", dim, isel, sel, options, ddof)
 
     def var(
         self,
@@ -257,25 +266,16 @@ class Statistics:
         **options: Unpack[Options],
     ) -> Any:
         """Return the variance, weighted if there are weights; float64, in squared units."""
-        return self._reduce("var", dim, isel, sel, ddof, **options)
+        return self._reduce("var", dim, isel, sel, options, ddof)
 
     def _reduce(
-        self,
-        statistic: str,
-        dim: Dims,
-        isel: Selection,
-        sel: Selection,
-        freedom: int = 0,
-        /,
-        *,
-        method: str | None = None,
-        tolerance: Any = None,
-        keep_attrs: bool = True,
-        explain: bool = False,
+        self, statistic: str, dim: Dims, isel: Selection, sel: Selection, options: Options, ddof: int = 0
     ) -> Any:
         """Return a statistic of a selection."""
-        picked = self._labels.pick(isel, sel, method, tolerance)
-        return self.answer(statistic, dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=freedom)
+        check_options(statistic, options, ("isel", "sel", *Options.__annotations__), self._labels.dims)
+        picked = self._labels.pick(isel, sel, options.get("method"), options.get("tolerance"))
+        keep_attrs, explain = options.get("keep_attrs", True), options.get("explain", False)
+        return self.answer(statistic, dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=ddof)
 
     def answer(
         self,

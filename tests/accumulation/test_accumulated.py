@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cfagg.accumulation.accumulated import Accumulated, open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.labels import Labels
-from cfagg.errors import NotAccumulatedError, SelectionError, SourceError, StaleError
+from cfagg.errors import NotAccumulatedError, OptionError, SelectionError, SourceError, StaleError
 from tests.accumulation.comparing import chunks_read
 from tests.accumulation.fields import DIMS, assert_same, dataset, stored
 from tests.accumulation.reference import write_source
@@ -212,11 +212,28 @@ def test_weighted_statistics_are_those_of_xarray(tmp_path, weights, missing):
                 assert_same(getattr(acc, statistic)(dim, isel), getattr(part, statistic)(dim))
 
 
-@pytest.mark.parametrize("option", [{"ddof": 1}, {"grouping": None}, {"picked": {}}])
-def test_a_mean_takes_no_option_that_it_would_not_look_at(plain, option):
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("ddof", "; expected isel, sel, method, tolerance, keep_attrs"),
+        ("grouping", "; expected isel"),
+        ("picked", "; expected isel"),
+        ("keep_attr", r"; did you mean keep_attrs\?"),
+        ("time", r"; select with isel={'time': \.\.\.} or sel={'time': \.\.\.}"),
+    ],
+)
+def test_a_statistic_takes_no_option_that_it_would_not_look_at(plain, option, meant):
     acc, _ = plain
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
-        acc.mean("time", **option)
+    asked = {option: 1}
+    of_mean, of_std, of_anomaly = (f"^{name} has no option '{option}'{meant}" for name in ("mean", "std", "anomaly"))
+    for call in (acc.mean, acc.groupby("time.month").mean, acc.climatology):
+        with pytest.raises(OptionError, match=of_mean):
+            call(**asked)
+    with pytest.raises(OptionError, match=of_anomaly):
+        acc.anomaly(**asked)
+    if option != "ddof":
+        with pytest.raises(OptionError, match=of_std):
+            acc.std(**asked)
 
 
 def test_weighted_variances_have_no_degrees_of_freedom(tmp_path):
