@@ -198,4 +198,4 @@ def _fill_of(fills: list[Any], dtype: np.dtype[Any], *, scaled: bool) -> tuple[A
         return dtype.type(first), True
     if dtype.kind == "f":
         return dtype.type(np.nan), False
-    return np.iinfo(dtype).min, False
+    return dtype.type(np.iinfo(dtype).min), False

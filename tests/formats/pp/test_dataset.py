@@ -481,6 +481,8 @@ def test_the_missing_value_of_one_field_is_an_integer_of_another(tmp_path: Path)
     )
     found = cfagg.read(path)["air_temperature"].values
     np.testing.assert_array_equal(found[:, 0], [[np.nan, 1, 2], [-99, -1, 2], [-99, np.nan, 2]])
+    as_stored = cfagg.read(path, decode_cf=False)["air_temperature"]
+    assert as_stored.attrs["_FillValue"].dtype == as_stored.dtype == np.int32
 
 
 def test_an_integer_that_would_be_missing_in_its_variable_is_refused(tmp_path: Path) -> None:
