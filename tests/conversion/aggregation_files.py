@@ -10,6 +10,8 @@ from urllib.parse import unquote
 import netCDF4
 import numpy as np
 
+from tests.conversion.pp_files import Fields
+
 #: What marks an aggregation, by the name of the attribute with its dimensions.
 _MARKS = {
     "nca_dimensions": ("nca_dimensions", "nca_array"),
@@ -41,7 +43,9 @@ def private_of(group: Any) -> set[str]:
     return {name for text in found for name in text.split()[1::2]}
 
 
-def aggregation(variable: Any, path: Path) -> tuple[tuple[str, ...], np.ndarray, dict[str, Any]]:
+def aggregation(
+    variable: Any, path: Path, fields: Fields | None = None
+) -> tuple[tuple[str, ...], np.ndarray, dict[str, Any]]:
     """Return dimensions, values and attributes of an aggregation in a file at a path.
 
     Values are as the variable itself says that they are stored: of packed fragments of a variable that is not packed,
@@ -57,8 +61,14 @@ def aggregation(variable: Any, path: Path) -> tuple[tuple[str, ...], np.ndarray,
     seen = np.zeros(shape, int)
     for box, file, address in (_listed if mark != "aggregated_dimensions" else _terms)(group, given, mark, dims):
         place = tuple(slice(a, b) for a, b in box)
-        # By its name, netCDF-C ended the process where files with groups were opened one within another.
         place_of = path.parent / file
+        if isinstance(address, int):
+            assert fields is not None, f"{variable.name} refers to a field of {file}"
+            known = fields.values[address].astype(data.dtype).filled(own.get("_FillValue"))
+            data[place] = known.reshape(data[place].shape)
+            seen[place] += 1
+            continue
+        # By its name, netCDF-C ended the process where files with groups were opened one within another.
         found = place_of.read_bytes()
         opened = {"memory": found} if found.startswith(b"\x89HDF") else {}
         with netCDF4.Dataset(place_of, **opened) as fragment:
@@ -75,7 +85,7 @@ def _size(group: Any, dim: str) -> int:
 
 
 def _listed(group: Any, given: dict[str, Any], mark: str, dims: tuple[str, ...]):
-    """Yield box, file and variable of the partitions that a text of JSON lists (NCA, CFA 0.4)."""
+    """Yield box, file, and variable or place of the partitions that a text of JSON lists (NCA, CFA 0.4)."""
     old = mark == "cfa_dimensions"
     found = json.loads(given["cfa_array" if old else "nca_array"])
     for one in found["Partitions"]:
@@ -83,7 +93,8 @@ def _listed(group: Any, given: dict[str, Any], mark: str, dims: tuple[str, ...])
         # The last index of CFA 0.4 is included.
         box = [(a, b + old) for a, b in one.get("location", [])]
         assert len(box) == len(dims)
-        yield box, Path(found.get("base") or "") / said["file"], said["ncvar"]
+        address = said["file_offset"] if "file_offset" in said else said["ncvar"]
+        yield box, Path(found.get("base") or "") / said["file"], address
 
 
 def _terms(group: Any, given: dict[str, Any], mark: str, dims: tuple[str, ...]):

@@ -16,11 +16,12 @@ from zarr.core.dtype import VariableLengthUTF8
 
 import cfagg
 from tests.conversion.aggregation_files import aggregation, attributes, is_aggregation, private_of, values
+from tests.conversion.pp_files import Fields
 
 #: Conventions of aggregation files, and formats whose attributes are JSON.
 DIALECTS = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
 JSON = ("zarr 2", "zarr 3", "sharded", "icechunk")
-SOURCES = ("netCDF-4", "netCDF-3", *JSON, *DIALECTS)
+SOURCES = ("netCDF-4", "netCDF-3", "PP", *JSON, *DIALECTS)
 TARGETS = ("netcdf", *JSON, *DIALECTS)
 
 
@@ -132,8 +133,11 @@ def nodes(
     return made
 
 
-def write(node: Node, folder: Path, form: str) -> Path:
+def write(node: Node | Fields, folder: Path, form: str) -> Path:
     """Write a dataset in a format; aggregation files refer to a netCDF-4 file with the values."""
+    if isinstance(node, Fields):
+        (folder / "source.pp").write_bytes(node.content)
+        return folder / "source.pp"
     if form in DIALECTS:
         source = write(node, folder, "netCDF-4")
         cfagg.convert(source, folder / "source.nca" if form == "NCA-0.1" else folder / "aggregation.nc", to=form)
@@ -202,8 +206,12 @@ def _json(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def read(path: Path, form: str) -> Node:
-    """Return what is in a target."""
+def read(path: Path, form: str, fields: Fields | None = None) -> Node:
+    """Return what is in a target, which may refer to fields of a PP file, or what `cfagg.read` finds in a PP file."""
+    if form == "PP":
+        with cfagg.read(path, decode_cf=False) as ds:
+            arrays = {str(k): Array(v.dims, v.values, dict(v.attrs)) for k, v in ds.variables.items()}
+            return Node(dict(ds.sizes), set(), dict(ds.attrs), arrays)
     if form == "netcdf":
         with netCDF4.Dataset(path) as file:
             return _of_netcdf(file)
@@ -216,10 +224,10 @@ def read(path: Path, form: str) -> Node:
     if form in JSON:
         return _of_zarr(zarr.open_group(str(path), mode="r"))
     with netCDF4.Dataset(path) as file:
-        return _of_netcdf(file, path)
+        return _of_netcdf(file, path, fields)
 
 
-def _of_netcdf(group: Any, path: Path | None = None) -> Node:
+def _of_netcdf(group: Any, path: Path | None = None, fields: Fields | None = None) -> Node:
     """Return a group of a netCDF file; with the path of the file, aggregations with what they refer to."""
     private = private_of(group) if path is not None else set()
     hidden = {d for name in private for d in group[name].dimensions}
@@ -228,10 +236,10 @@ def _of_netcdf(group: Any, path: Path | None = None) -> Node:
     made.attributes = attributes(group)
     for name, variable in group.variables.items():
         if path is not None and is_aggregation(variable):
-            made.arrays[name] = Array(*aggregation(variable, path))
+            made.arrays[name] = Array(*aggregation(variable, path, fields))
         elif name not in private:
             made.arrays[name] = Array(variable.dimensions, values(variable), attributes(variable))
-    made.groups = {n: _of_netcdf(g, path) for n, g in group.groups.items()}
+    made.groups = {n: _of_netcdf(g, path, fields) for n, g in group.groups.items()}
     return made
 
 

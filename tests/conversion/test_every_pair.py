@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import cfagg
 from tests.conversion.datasets import DIALECTS, JSON, SOURCES, TARGETS, Array, Node, nodes, read, write
+from tests.conversion.pp_files import Fields, fields
 from tests.effort import examples
 
 
@@ -120,22 +121,24 @@ def as_held(node: Node, form: str) -> Node:
     return replace(node, sizes=sizes, unlimited=empty, groups={k: as_held(g, form) for k, g in node.groups.items()})
 
 
-def check(node: Node, source: str, target: str) -> None:
+def check(made: Node | Fields, source: str, target: str) -> None:
     """Convert a dataset and compare."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = write(node, folder, source)
-        node = as_held(node, source)
+        path = write(made, folder, source)
+        node, known = (as_held(made, source), None) if isinstance(made, Node) else (read(path, source), made)
         place, options = target_of(folder, target, node)
         # What is refused without this is listed with it.
         report = cfagg.convert(path, place, on_loss="drop", **options)
-        after = read(place, target)
+        after = read(place, target, known)
         missed = [d for d in differences(node, after) if not is_told(*d, source, target, report)]
         assert missed == [], (source, target, report.losses, report.notes)
 
 
 def datasets(source: str):
     """Return the strategy of what a format can hold."""
+    if source == "PP":
+        return fields()
     groups, empty = source not in ("netCDF-3", *DIALECTS), source not in ("CFA-0.6.2", "CF-1.13")
     return nodes(classic=source == "netCDF-3", groups=groups, empty=empty, json=source in JSON)
 

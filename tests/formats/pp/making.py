@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ def field(
     marker = marker or size
     header: Mapping[str, float] = {"LBLREC": len(stored) // size, **values}
     return record(words(size, order, **header), order, marker) + record(stored, order, marker)
+
+
+def runs(values: Iterable[float], missing: float) -> list[float]:
+    """Return values packed by the run lengths of missing ones (LBPACK 4)."""
+    packed: list[float] = []
+    for value, run in groupby(values):
+        n = len(list(run))
+        packed += [missing, n] if value == missing else [value] * n
+    return packed
 
 
 def fields_file(

@@ -17,7 +17,7 @@ from cfagg.formats.pp.records import FORMS, scan_records
 from cfagg.formats.pp.values import attributes_of, conformed, read_extra, read_stored, sizes_of, storage_of
 from cfagg.storage.files import Borrowed, Context, open_regular
 from tests.effort import examples
-from tests.formats.pp.making import field, fields_file
+from tests.formats.pp.making import field, fields_file, runs
 
 SAMPLES = Path(__file__).parents[3] / "sample_data" / "pp"
 SIX = np.arange(6.0).reshape(2, 3)
@@ -142,18 +142,7 @@ def test_runs_that_do_not_come_out_are_refused(words: list[float], missing: floa
 @settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from([-9.0, 0.0, 1.0, 2.0, 3.5]), min_size=1, max_size=40), st.sampled_from([-9.0, 2.0]))
 def test_what_is_packed_by_runs_comes_back(values: list[float], missing: float) -> None:
-    packed: list[float] = []
-    n = 0
-    while n < len(values):
-        run = 1
-        if values[n] == missing:
-            while n + run < len(values) and values[n + run] == missing:
-                run += 1
-            packed += [missing, run]
-        else:
-            packed.append(values[n])
-        n += run
-    assert stored(field(packed, LBPACK=4, BMDI=missing, LBROW=1, LBNPT=len(values))).tolist() == [values]
+    assert stored(field(runs(values, missing), LBPACK=4, BMDI=missing, LBROW=1, LBNPT=len(values))).tolist() == [values]
 
 
 def wgdos_words(bits: int = 4) -> list[int]:
