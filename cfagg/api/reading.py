@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cfagg.errors import (
@@ -25,6 +26,7 @@ from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
     from xarray import Dataset
+    from xarray.backends import BackendEntrypoint
 
 __all__ = ["open_aggregation", "read"]
 
@@ -87,8 +89,11 @@ def read(
     SourceError
         If the file does not exist, or is neither netCDF nor Zarr.
     UnreadableAggregationError
-        If a variable is an aggregation that cannot be read, and `variables` does not exclude it. ConventionError If the
-        packing of a variable is not a single number, and `variables` does not exclude it.
+        If a variable is an aggregation that cannot be read, and `variables` does not exclude it.
+    ConventionError
+        If the packing of a variable is not a single number, and `variables` does not exclude it.
+    OptionError
+        If there is no such option.
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
         If values are read whose partition is missing, damaged, different from its description in the aggregation,
         outside of the allowed places, or cannot be conformed to the master array.
@@ -126,6 +131,7 @@ def read(
         from cfagg.labelled.engine import CfaggBackendEntrypoint
         from cfagg.labelled.indexes import IndexingEntrypoint
 
+        _check_options(options, CfaggBackendEntrypoint)
         own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions, "index": index}
         if "create_default_indexes" in options:
             options = {"engine": CfaggBackendEntrypoint, **own, **options}
@@ -134,6 +140,7 @@ def read(
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint
 
+        _check_options(options, ZarrEntrypoint)
         # A store without consolidated metadata is valid, and no reason for xarray's warning.
         known = {"consolidated": _is_consolidated(name, allow), "allow": allow, "chunked": chunks is not None}
         options = {"engine": ZarrEntrypoint, **known, **options}
@@ -227,6 +234,18 @@ def _is_single(path: object) -> bool:
     if not set(name) & set("*[" if is_url(name) else "*?["):
         return True
     return not is_url(name) and os.path.lexists(os.path.expanduser(name))  # noqa: PTH111
+
+
+def _check_options(options: Mapping[str, Any], engine: type[BackendEntrypoint]) -> None:
+    """Refuse options that neither xarray nor the engine has, for which xarray blames the file or names the engine."""
+    import xarray
+
+    own = engine.open_dataset_parameters or ()
+    known = {*signature(xarray.open_dataset).parameters, *own} - {"filename_or_obj", "kwargs"}
+    for name in options:
+        if name not in known:
+            meant = closest(name, known) or "; those of xarray.open_dataset are known"
+            raise OptionError(f"read has no option {name!r}{meant}")
 
 
 def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:

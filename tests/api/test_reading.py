@@ -13,6 +13,7 @@ from cfagg.errors import (
     AccessError,
     ConventionError,
     FragmentNotFoundError,
+    OptionError,
     SourceError,
     UnitsError,
     UnknownConventionWarning,
@@ -81,6 +82,16 @@ def test_allow_admits_files_elsewhere(tmp_path):
 
 def test_options_of_xarray_are_handed_on(path):
     assert cfagg.read(path, drop_variables=["y"]).tas.coords.keys() == {"t"}
+
+
+@pytest.mark.parametrize("name", ["temperature.nca", "a.zarr"])
+def test_an_unknown_option_is_refused_and_the_file_is_not_blamed(path, tmp_path, name):
+    xr.Dataset({"tas": ("t", MASTER[:, 0])}).to_zarr(tmp_path / "a.zarr", consolidated=False)
+    place = path if name == "temperature.nca" else tmp_path / name
+    with pytest.raises(OptionError, match=r"^read has no option 'decode_timez'; did you mean decode_times\?$"):
+        cfagg.read(place, decode_timez=False)
+    with pytest.raises(OptionError, match=r"^read has no option 'bogus'"):
+        cfagg.read(place, bogus=1)
 
 
 def test_plain_netcdf_is_read_too(tmp_path):
