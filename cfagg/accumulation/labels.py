@@ -143,7 +143,7 @@ class Labels:
 
         try:
             found = index.sel({dim: label}, **options).dim_indexers
-        except (KeyError, ValueError, TypeError, InvalidIndexError) as error:
+        except (KeyError, ValueError, TypeError, NotImplementedError, InvalidIndexError) as error:
             raise SelectionError(f"{where}: no such label {label!r} ({_text(error)}){self._range(dim)}") from error
         if set(found) != {dim}:
             raise SelectionError(f"{where}: {label!r} selects along other dimensions; use isel")
@@ -203,10 +203,11 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
 
 
 def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
-    at = values.astype(np.int64)
-    if at.size and not -length <= at.min() <= at.max() < length:
-        bad = at[(at < -length) | (at >= length)][0]
+    # Compared before the conversion, which would turn the largest unsigned numbers into negative ones.
+    if values.size and not -length <= int(values.min()) <= int(values.max()) < length:
+        bad = next(i for i in values.tolist() if not -length <= i < length)
         raise SelectionError(f"{where}: position {bad} is outside of a dimension of length {length}")
+    at = values.astype(np.int64)
     return np.where(at < 0, at + length, at)
 
 

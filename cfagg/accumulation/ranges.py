@@ -327,9 +327,9 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
         raise SelectionError(
             f"axis {axis}: expected a slice or a list of positions, found {at.dtype} with {at.ndim} dimensions"
         )
-    at = at.astype(np.int64)
-    if at.size and not -length <= at.min() <= at.max() < length:
+    if at.size and not -length <= int(at.min()) <= int(at.max()) < length:
         raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} are outside")
+    at = at.astype(np.int64)
     return np.where(at < 0, at + length, at)
 
 

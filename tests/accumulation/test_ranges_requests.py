@@ -31,6 +31,7 @@ def test_the_shape_is_that_of_the_result(data):
         (Request({0: Runs.whole(7)}, {1: slice(None)}), "axis 0 has length 6; a range ends at 7"),
         (Request({0: Runs.whole(6)}, {1: np.array([4])}), r"axis 1 has length 4; positions 4..4 are outside"),
         (Request({0: Runs.whole(6)}, {1: np.array([-5])}), r"positions -5..-5 are outside"),
+        (Request({0: Runs.whole(6)}, {1: np.array([2**64 - 1], "u8")}), "positions 18446744073709551615.* are outside"),
         (Request({0: Runs.whole(6)}, {1: np.array([0.5])}), "expected a slice or a list of positions"),
     ],
 )
