@@ -179,7 +179,8 @@ class Accumulated(Statistics):
             raise SelectionError(
                 f"anomalies need ascending positions along {time!r}: select each position once, in order"
             )
-        first, codes = periods(groups) if each == "period" else steps(groups)
+        of_dates = labels.coords[dates][positions]
+        first, codes = periods(groups, of_dates, by) if each == "period" else steps(groups)
         if each == "step":
             part = self.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)
         else:

@@ -305,14 +305,27 @@ def time_coordinate(labels: Labels) -> tuple[str, str]:
     return found[0]
 
 
-def periods(grouping: Grouping) -> tuple[Int64, Int64]:
+def periods(grouping: Grouping, dates: xr.DataArray | None = None, component: str = "") -> tuple[Int64, Int64]:
     """Return the first position and the code of every unbroken period of one group, such as each January or winter."""
     codes = grouping.codes
     first = np.ones(len(codes), bool)
     first[1:] = codes[1:] != codes[:-1]
+    if dates is not None:
+        alike = np.flatnonzero(~first[1:] & (codes[1:] >= 0))
+        first[1 + alike[_apart(dates[alike], dates[alike + 1], component)]] = True
     first &= codes >= 0
     at = np.flatnonzero(first)
     return at, codes[at]
+
+
+def _apart(start: xr.DataArray, stop: xr.DataArray, component: str) -> npt.NDArray[np.bool_]:
+    """Return whether dates of one group belong to different periods, as of Januaries if only these were selected."""
+    out = np.zeros(len(start), bool)
+    for part in (2, 3) if len(start) else ():
+        # Half or a third of the way from one to the other is in another group.
+        between = start.copy(data=start.values + (stop.values - start.values) // part)
+        out |= _component(between, component).values != _component(start, component).values
+    return out
 
 
 def steps(grouping: Grouping) -> tuple[Int64, Int64]:

@@ -111,6 +111,24 @@ def test_a_winter_is_one_period_over_the_turn_of_the_year(pair):
     assert found.values[0] == pytest.approx(float(winters))
 
 
+@pytest.mark.parametrize("chosen", [slice(2, None, 12), [2, 14, 26, 50]])
+def test_a_month_of_different_years_is_several_periods(monthly, chosen):
+    acc, array = monthly
+    groups = array.isel(time=chosen).groupby("time.month")
+    wanted = groups - groups.mean()
+    assert_same(without_scalars(acc.anomaly(isel={"time": chosen})), without_scalars(wanted))
+
+
+@pytest.mark.parametrize("calendar", ["standard", "360_day"])
+def test_summers_without_the_rest_of_the_year_are_several_periods(tmp_path, calendar):
+    fields = dataset(calendar)
+    acc, array = stored(tmp_path, fields.isel(time=fields["time"].dt.season == "JJA"))
+    found = acc.anomaly("season", ...)
+    wanted = array.groupby("time.year").mean(...) - array.mean()
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    assert found["time"].dt.year.values.tolist() == wanted["year"].values.tolist()
+
+
 def test_groups_that_the_reference_does_not_have_are_nan(monthly):
     acc, _ = monthly
     found = acc.anomaly(reference=slice("2001-01", "2001-03"), dim=("lat", "lon"))
