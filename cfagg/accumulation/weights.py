@@ -360,7 +360,13 @@ def _beyond_the_pole(latitudes: npt.NDArray[np.float64]) -> bool:
 def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] | None:
     """Return widths of cells along longitude, None without bounds."""
     bounds = _bounds(array, longitude)
-    return None if bounds is None else np.abs(bounds[:, 1] - bounds[:, 0])
+    if bounds is None:
+        return None
+    width, turn = np.abs(bounds[:, 1] - bounds[:, 0]), 2 * math.pi / _factor(longitude)
+    # Bounds such as 359 and 1 of a cell at 0 are on both sides of the meridian where longitudes begin again.
+    distance = np.remainder(read_values(longitude) - bounds.mean(axis=1) + turn / 2, turn) - turn / 2
+    across = (width > turn / 2) & (np.abs(distance) > width / 2 * (1 + 1e-6))
+    return np.where(across, turn - width, width)
 
 
 def _bounds(array: ZarrArray, coordinate: ZarrArray) -> npt.NDArray[np.float64] | None:

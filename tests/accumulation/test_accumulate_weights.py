@@ -67,6 +67,33 @@ def test_equal_widths_along_longitude_say_nothing_and_unequal_ones_count(store):
     np.testing.assert_allclose(weights.values, np.diff(np.sin(np.deg2rad(EDGES)))[:, None] * np.diff(edges))
 
 
+@pytest.mark.parametrize("units", ["degrees_east", "radian"])
+@pytest.mark.parametrize(
+    ("centres", "edges"),
+    [
+        ([0, 90, 180, 270], [[300, 60], [60, 120], [120, 240], [240, 300]]),
+        ([0, 90, 180, -90], [[-60, 60], [60, 120], [120, -120], [-120, -60]]),
+        ([360, 90, 180, 270], [[60, -60], [120, 60], [240, 120], [300, 240]]),
+    ],
+)
+def test_a_cell_on_both_sides_of_the_meridian_where_longitudes_begin_is_not_wider(store, centres, edges, units):
+    factor = np.pi / 180 if units == "radian" else 1
+    put(store, "x", np.array(centres) * factor, ["x"], units=units, standard_name="longitude", bounds="x_bnds")
+    put(store, "x_bnds", np.array(edges) * factor, ["x", "two"])
+    put(store, "pr", np.ones((6, 4)), ["lat", "x"])
+    weights = find_weights(open_array(store, "pr"), "area", 1 << 20)
+    np.testing.assert_allclose(weights.values[0] / weights.values[0, 1], [2, 1, 2, 1])
+
+
+@pytest.mark.parametrize(("centre", "edges"), [(180, [0, 360]), (200, [-180, 180]), (0, [-130, 130]), (100, [0, 260])])
+def test_wide_cells_keep_their_widths(store, centre, edges):
+    put(store, "x", np.array([centre, 30.0]), ["x"], units="degrees_east", bounds="x_bnds")
+    put(store, "x_bnds", np.array([edges, [25, 35.0]]), ["x", "two"])
+    put(store, "pr", np.ones((6, 2)), ["lat", "x"])
+    weights = find_weights(open_array(store, "pr"), "area", 1 << 20)
+    np.testing.assert_allclose(weights.values[0, 0] / weights.values[0, 1], np.diff(edges)[0] / 10)
+
+
 def test_area_is_the_variable_of_cell_measures_where_it_is_there(store):
     tas = zarr.open_array(store / "tas", mode="r+")
     tas.attrs["cell_measures"] = "volume: v area: areacella"
