@@ -28,6 +28,7 @@ from cfagg.accumulation.source import (
 from cfagg.cf.roles import place_of
 from cfagg.errors import ConformError, LimitError, SourceError
 from cfagg.formats.zarr import ZarrArray, open_array
+from cfagg.formats.zarr.documents import is_there, node_folder
 
 __all__ = ["Weights", "corners_of", "find_weights", "polygon_areas"]
 
@@ -310,7 +311,7 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
 def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     """Return areas of cells."""
     measure = area_measure(array)
-    if measure is not None and beside(array, measure) is not None:
+    if measure is not None and _named(array, measure) is not None:
         return _variable(array, measure, where, memory, "area")
     latitude = coordinate_along(array, "latitude")
     if latitude is None:
@@ -332,6 +333,18 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     other = array.dims.index(longitude.dims[0])
     values = heights[:, None] * widths[None, :]
     return Weights("area", names, values if axis < other else values.T, (min(axis, other), max(axis, other)))
+
+
+def _named(array: ZarrArray, name: str) -> ZarrArray | None:
+    """Return the array that an attribute names, `None` if there is none; refuse one that cannot be read."""
+    found = beside(array, name)
+    if found is None:
+        path = path_beside(array, name)
+        folder = node_folder(array.store, path)
+        if any(is_there(folder, document, array.store) for document in ("zarr.json", ".zarray")):
+            # Other weights in its place would go unnoticed.
+            return open_array(array.store, path, allow=array.allow)
+    return found
 
 
 def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
@@ -372,7 +385,7 @@ def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] |
 def _bounds(array: ZarrArray, coordinate: ZarrArray) -> npt.NDArray[np.float64] | None:
     """Return the bounds of a coordinate's cells, of shape (n, 2), if it has any."""
     name = coordinate.attributes.get("bounds")
-    found = beside(array, name) if isinstance(name, str) else None
+    found = _named(array, name) if isinstance(name, str) else None
     if found is None or found.shape != (*coordinate.shape, 2):
         return None
     return read_values(found)

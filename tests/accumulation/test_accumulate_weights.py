@@ -11,7 +11,7 @@ from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.source import horizontal_dims
 from cfagg.accumulation.weights import find_weights
-from cfagg.errors import ConformError, LimitError, SourceError, StaleError
+from cfagg.errors import ConformError, LimitError, SourceError, StaleError, UnsupportedError
 from cfagg.formats.zarr import open_array
 from tests.accumulation import reference
 
@@ -92,6 +92,17 @@ def test_wide_cells_keep_their_widths(store, centre, edges):
     put(store, "pr", np.ones((6, 2)), ["lat", "x"])
     weights = find_weights(open_array(store, "pr"), "area", 1 << 20)
     np.testing.assert_allclose(weights.values[0, 0] / weights.values[0, 1], np.diff(edges)[0] / 10)
+
+
+@pytest.mark.parametrize(("name", "values"), [("areacella", np.ones((6, 8))), ("lat_bnds", np.ones((6, 2)))])
+@pytest.mark.parametrize("content", ["{", None])
+def test_areas_are_not_replaced_by_others_if_what_they_are_made_from_cannot_be_read(store, name, values, content):
+    zarr.open_array(store / "tas", mode="r+").attrs["cell_measures"] = "area: areacella"
+    put(store, name, values.astype("f8" if content else "c16"), ["lat", "two" if name == "lat_bnds" else "lon"])
+    if content:
+        (store / name / "zarr.json").write_text(content)
+    with pytest.raises((SourceError, UnsupportedError), match=name):
+        found(store, "area")
 
 
 def test_area_is_the_variable_of_cell_measures_where_it_is_there(store):
