@@ -243,7 +243,14 @@ def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
     if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
         kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
         return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
-    return own.dtype.kind != given.dtype.kind or np.array_equal(own, given)
+    if own.dtype.kind == given.dtype.kind != "O":
+        return np.array_equal(own, given)
+    return _texts(own) == _texts(given)
+
+
+def _texts(labels: npt.NDArray[Any]) -> list[str]:
+    """Return labels as text, in which dates of all libraries look alike."""
+    return [str(v) for v in (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()]
 
 
 def _numbers(given: Any, where: str) -> Floats:

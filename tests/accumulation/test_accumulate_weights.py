@@ -196,6 +196,19 @@ def test_labelled_weights_have_the_labels_of_the_array(tmp_path):
             found(tmp_path / "a.zarr", weights)
 
 
+def test_labels_of_another_kind_are_those_of_the_array_only_if_they_say_the_same(tmp_path):
+    time = xr.date_range("2000-02-28", periods=3, freq="D")
+    array = xr.DataArray(np.arange(3.0), {"time": time}, "time", name="tas")
+    array.to_dataset().to_zarr(tmp_path / "a.zarr")
+    right = xr.DataArray([1.0, 2.0, 3.0], {"time": time}, "time")
+    same = xr.date_range("2000-02-28", periods=3, freq="D", use_cftime=True)
+    for labels in (time, same, time.as_unit("s")):
+        assert found(tmp_path / "a.zarr", right.assign_coords(time=labels)).values.tolist() == [1, 2, 3]
+    for labels in (same[::-1], xr.date_range("1850", periods=3, use_cftime=True), [0, 1, 2], list("abc")):
+        with pytest.raises(ConformError, match="other labels along 'time' than the array"):
+            found(tmp_path / "a.zarr", right.assign_coords(time=labels))
+
+
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
