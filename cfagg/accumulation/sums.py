@@ -62,7 +62,7 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
             raise SelectionError(f"{group.variable!r}: ddof = {ddof} cannot be used with weighted values; use ddof=0")
         weight, _, m2 = moments(group, resolved)
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
+            variance = np.where(weight > max(ddof, 0), m2 / (weight - ddof), np.nan)
         return variance if statistic == "var" else np.sqrt(variance)
     if group.weights is not None and not group.weights.known:
         return _unweighted(group, resolved, statistic)
@@ -75,8 +75,8 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         total, weight, number = sums_and_counts(group, resolved)
         empty = number == 0
     if statistic == "sum":
-        # If no dimension is reduced, missing values remain missing.
-        return np.where(empty, 0.0 if resolved.reduced else np.nan, total)
+        # If no dimension is reduced, missing values remain missing; cells of weight 0 are not missing.
+        return np.where(empty, 0.0 if resolved.reduced or group.complete else np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(empty | (weight == 0), np.nan, total / weight)
 

@@ -209,6 +209,13 @@ def test_labels_of_another_kind_are_those_of_the_array_only_if_they_say_the_same
             found(tmp_path / "a.zarr", right.assign_coords(time=labels))
 
 
+def test_a_cell_of_weight_0_is_not_missing(tmp_path):
+    array = xr.DataArray([3.0, 5.0], dims="x", name="tas")
+    array.to_dataset().to_zarr(tmp_path / "a.zarr")
+    accumulate(tmp_path / "a.zarr", "tas", weights=np.array([0.0, 2.0]))
+    assert cfagg.open_accumulated(tmp_path / "a.zarr", "tas").sum([]).values.tolist() == [0, 10]
+
+
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("weights", "error", "message"),

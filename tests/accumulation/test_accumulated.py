@@ -140,6 +140,10 @@ def test_a_sum_over_nothing_is_0_as_its_documentation_says(tmp_path):
     assert all(np.isnan(getattr(acc, s)("time")[2, 3]) for s in STATISTICS if s not in ("sum", "count"))
 
 
+def test_of_no_values_there_is_no_variance_whatever_the_divisor(plain):
+    assert np.isnan(plain[0].var("time", {"time": slice(0)}, ddof=-1)).all()
+
+
 @pytest.mark.parametrize("ddof", [0, 1, 3])
 def test_degrees_of_freedom(plain, ddof):
     acc, array = plain
