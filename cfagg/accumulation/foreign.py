@@ -70,7 +70,7 @@ def open_foreign(
     weighted = any(names.weighted for names in combinations.values())
     found = {}
     for combination, names in combinations.items():
-        sums = read_stored_sums(source, path, combination, names, weighted, problems)
+        sums = read_stored_sums(source, meaning.dtype, path, combination, names, weighted, problems)
         if sums is not None:
             found[combination] = sums
     if given is not None and not weighted:

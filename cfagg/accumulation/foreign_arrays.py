@@ -147,9 +147,15 @@ class StoredSums:
 
 
 def read_stored_sums(
-    source: ZarrArray, path: str, combination: Dims, names: Names, weighted: bool, problems: list[Problem]
+    source: ZarrArray,
+    dtype: np.dtype[Any],
+    path: str,
+    combination: Dims,
+    names: Names,
+    weighted: bool,
+    problems: list[Problem],
 ) -> StoredSums | None:
-    """Return the arrays and possible sample positions of one combination, or note why they cannot be used."""
+    """Return the arrays and possible sample positions of one combination of data read as `dtype`, or note problems."""
     label = "+".join(combination)
     data_name = names.weighted if weighted else names.unweighted
     if data_name is None or (names.weights is None and weighted):
@@ -174,7 +180,7 @@ def read_stored_sums(
         problems.append(Problem(label, f"weighted sums that were truncated to whole numbers ({whole}) are of no use"))
     else:
         # Sums of real numbers need no check, since their range is not limited.
-        info = None if source.dtype.kind == "f" else np.iinfo(source.dtype)
+        info = None if dtype.kind == "f" else np.iinfo(dtype)
         least, most = (0, 0) if info is None else (int(info.min), int(info.max))
         for (array, _), low, high in zip(found, (least, 0), (most, 1), strict=False):
             size = None if array.dtype.kind == "f" else np.iinfo(array.dtype)

@@ -495,6 +495,19 @@ def test_unsigned_sums_of_unsigned_numbers_are_read_where_they_hold_them(tmp_pat
         assert opened(tmp_path / "s.zarr")[0].kind == "int64"
 
 
+def test_booleans_are_summed_as_0_and_1(tmp_path):
+    values = np.random.default_rng(0).random((43, 18)) < 0.5
+    write_by_the_text(tmp_path / "s.zarr", values, "i8", fill=0, valid=values)
+    assert_sums_agree(opened(tmp_path / "s.zarr")[0], values, np.ones(values.shape), values)
+
+
+def test_unsigned_numbers_in_a_signed_type_need_sums_that_hold_them(tmp_path):
+    values = np.random.default_rng(0).integers(0, 256, (40, 4)).astype("u1")
+    write_by_the_text(tmp_path / "s.zarr", values.view("i1"), "i2", fill=-1)
+    zarr.open_array(tmp_path / "s.zarr" / "variable", mode="r+").attrs["_Unsigned"] = "true"
+    assert refused(tmp_path / "s.zarr")[0].startswith("a: sums may exceed int16")
+
+
 def test_sums_that_leave_missing_values_in_are_refused(tmp_path):
     values = np.random.default_rng(0).integers(-1, 100, (43, 18)).astype("i2")
     write_by_the_text(tmp_path / "s.zarr", values, "i8")
