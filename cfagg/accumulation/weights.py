@@ -259,7 +259,8 @@ def _numbers(given: Any, where: str) -> Floats:
         values = np.asarray(given)
         reason: object = f"its type is {values.dtype}"
         if values.dtype.kind in "biufO":
-            return values.astype(np.float64)
+            numbers = values.astype(np.float64)
+            return np.where(given.mask, np.nan, numbers) if isinstance(given, np.ma.MaskedArray) else numbers
     except (TypeError, ValueError) as error:
         reason = error
     raise ConformError(f"{where}: weights={type(given).__name__} is not an array of numbers: {reason}")

@@ -228,6 +228,7 @@ def test_a_cell_of_weight_0_is_not_missing(tmp_path):
             r"2 of the 6 weights are negative, the first at \(2,\)",
         ),
         (np.array([1, np.nan, 1, 1, 1, 1])[:, None], ConformError, "1 of the 6 weights are missing"),
+        (np.ma.masked_equal(np.arange(6), 3)[:, None], ConformError, "1 of the 6 weights are missing"),
         (np.array([1, np.inf, 1, 1, 1, 1])[:, None], ConformError, "infinite"),
         (["a", "b"], ConformError, "not an array of numbers"),
         (np.ones((10, 6, 8)) + 1j, ConformError, "not an array of numbers: its type is complex128"),
