@@ -202,7 +202,12 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
             raise SourceError(
                 f"{source.store}: coordinate {name!r} of {source.path!r} cannot be read ({error}); repair or remove it"
             ) from error
-    coords = xr.decode_cf(xr.Dataset(coords=found)).coords
+    try:
+        coords = xr.decode_cf(xr.Dataset(coords=found)).coords
+    except _FAILURES as error:
+        raise SourceError(
+            f"{source.store}: the coordinates of {source.path!r} cannot be decoded ({error}); correct their attributes"
+        ) from error
     left = (*_DECODING, "coordinates")
     return xr.DataArray(
         np.broadcast_to(np.zeros((), np.float32), source.shape),

@@ -47,6 +47,13 @@ def test_a_coordinate_that_cannot_be_read_is_named(tmp_path):
         labelled_array(open_array(tmp_path, "tas"), DIMS)
 
 
+def test_dates_that_cannot_be_decoded_are_an_error_of_ours(tmp_path):
+    dataset(steps=20).to_zarr(tmp_path, consolidated=False)
+    zarr.open_array(tmp_path / "time", mode="r+").attrs["units"] = "days since 2000-13-45"
+    with pytest.raises(SourceError, match=r"the coordinates of 'tas' cannot be decoded .*2000-13-45"):
+        labelled_array(open_array(tmp_path, "tas"), DIMS)
+
+
 def test_arrays_without_names_of_dimensions_have_those_of_the_group(tmp_path):
     root = zarr.open_group(tmp_path, mode="w", zarr_format=2)
     root.create_array("tas", data=np.zeros((3, 2)), attributes={"units": "K", "scale_factor": 2.0})
