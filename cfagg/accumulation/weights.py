@@ -336,7 +336,7 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     heights, names = _heights(array, latitude, where), latitude.name
     axis = array.dims.index(latitude.dims[0])
     widths = None if longitude is None else _widths(array, longitude)
-    if widths is None or longitude is None or np.ptp(widths) <= 1e-6 * np.max(widths, initial=0):
+    if widths is None or longitude is None or not widths.size or np.ptp(widths) <= 1e-6 * widths.max():
         return Weights("area", names, heights, (axis,))
     other = array.dims.index(longitude.dims[0])
     values = heights[:, None] * widths[None, :]

@@ -94,6 +94,14 @@ def test_wide_cells_keep_their_widths(store, centre, edges):
     np.testing.assert_allclose(weights.values[0, 0] / weights.values[0, 1], np.diff(edges)[0] / 10)
 
 
+def test_an_array_without_longitudes_has_areas_by_latitude(tmp_path):
+    lon = xr.DataArray(np.zeros(0), dims="lon", attrs={"units": "degrees_east", "bounds": "lon_bnds"})
+    fields = xr.Dataset({"tas": (("lat", "lon"), np.zeros((2, 0))), "lon_bnds": (("lon", "two"), np.zeros((0, 2)))})
+    lat = ("lat", [-60.0, 0.0], {"units": "degrees_north"})
+    fields.assign_coords(lat=lat, lon=lon).to_zarr(tmp_path / "a.zarr")
+    np.testing.assert_allclose(found(tmp_path / "a.zarr", "area").values, [0.5, 1])
+
+
 @pytest.mark.parametrize(("name", "values"), [("areacella", np.ones((6, 8))), ("lat_bnds", np.ones((6, 2)))])
 @pytest.mark.parametrize("content", ["{", None])
 def test_areas_are_not_replaced_by_others_if_what_they_are_made_from_cannot_be_read(store, name, values, content):
