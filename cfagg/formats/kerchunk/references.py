@@ -28,9 +28,10 @@ _LONGEST = 1 << 16
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
-#: Beginning of a table: one of its own keys, or a Zarr document.
+#: Beginning of a table: one of its own keys, a Zarr document, or a chunk.
 _HEAD = re.compile(
-    rb'\s*\{\s*"(?:version|templates|gen|refs|(?:[^"\\]*/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json))"\s*:'
+    rb'\s*\{\s*"(?:version|templates|gen|refs|(?:(?:[^"\\]|\\/)*\\?/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json)|'
+    rb'(?:[^"\\]|\\/)+\\?/(?:c|[0-9]+(?:\.[0-9]+)*))"\s*:'
 )
 
 #: The name of a template in a URL.

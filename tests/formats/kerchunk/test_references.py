@@ -89,6 +89,16 @@ def test_references_of_version_0_are_read(tmp_path):
     assert cfagg.read(path).tas.shape == (8, 5, 6)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("slash", ["/", "\\/"])
+@pytest.mark.parametrize("first", ["tas/0.0.0", "lat/0"])
+def test_references_of_version_0_may_begin_with_a_chunk(tmp_path, first, slash):
+    folder = placed(tmp_path)
+    path = changed(folder, lambda found: {first: found["refs"].pop(first), **found["refs"]})
+    path.write_text(path.read_text().replace("/", slash))
+    np.testing.assert_array_equal(cfagg.read(path).tas.values, files(folder, "d").tas.values)
+
+
 def templated(found: dict[str, Any]) -> None:
     found["templates"] = {"u": "d"}
     for value in found["refs"].values():
