@@ -131,7 +131,9 @@ class Table:
     """References of a JSON text, interpreted one by one on demand."""
 
     def __init__(self, refs: Mapping[str, Any], templates: Mapping[str, str], name: str) -> None:
-        self._refs, self._templates, self._name = refs, templates, name
+        # VirtualiZarr writes the only chunk of a scalar as "name/", without the 0 of Zarr.
+        scalars = {f"{key}0": found for key, found in refs.items() if key.endswith("/")}
+        self._refs, self._templates, self._name = {**scalars, **refs} if scalars else refs, templates, name
         self._below: dict[str, dict[str, None]] = {}
         for key in refs:
             if "/" in key:

@@ -99,6 +99,19 @@ def test_references_of_version_0_may_begin_with_a_chunk(tmp_path, first, slash):
     np.testing.assert_array_equal(cfagg.read(path).tas.values, files(folder, "d").tas.values)
 
 
+@pytest.mark.parametrize("reference", ["base64:AAAAAAAAAEA=", ["scalar.bin", 0, 8]])
+def test_the_chunk_of_a_scalar_is_read_by_the_key_that_virtualizarr_gives_it(tmp_path, reference):
+    folder = placed(tmp_path)
+    (folder / "scalar.bin").write_bytes(np.float64(2).tobytes())
+    document = {
+        "zarr_format": 2, "shape": [], "chunks": [], "dtype": "<f8", "fill_value": 9.5, "order": "C", "filters": None,
+        "compressor": None,
+    }  # fmt: skip
+    path = changed(folder, lambda found: found["refs"].update({"height/": reference, "height/.zarray": document}))
+    assert cfagg.read(path).height.values == 2
+    assert cfagg.open_aggregation(path, "height").partitions.present.all()
+
+
 def templated(found: dict[str, Any]) -> None:
     found["templates"] = {"u": "d"}
     for value in found["refs"].values():
