@@ -141,6 +141,11 @@ def changes(group: Group) -> Changes:
         return Changes((problem,) if problem is not None else (), {}, True, None)
     if group.extra is None:
         return Changes(described.problems, described.grown, described.other, None)
+    try:
+        _ = group.objects
+    except FragmentReadError as error:
+        problems = (*described.problems, Problem("content", str(error)))
+        return Changes(problems, described.grown, described.other, None)
     related = tuple(p for p, _ in _related(group))
     written, named = _written(group, source)
     return Changes((*described.problems, *named), described.grown, described.other, written, related)
@@ -191,10 +196,7 @@ def _written(group: Group, source: ZarrArray) -> tuple[Int64 | None, list[Proble
     """Return the index of objects whose stamps have changed since the build, and problems that name the first ones."""
     if group.extra is None or source.dims != group.dims:
         return None, []
-    try:
-        then = group.objects[: group.extra.source.objects, :4]
-    except FragmentReadError as error:
-        return None, [Problem("content", str(error))]
+    then = group.objects[: group.extra.source.objects, :4]
     now, old = stamps(source), object_counts(group, source)
     if math.prod(old) != len(then):
         return None, [Problem("content", f"it had {len(then)} stored objects, now {len(now)}")]

@@ -225,6 +225,15 @@ def test_a_damaged_accumulation_is_replaced_on_request_only(store):
     assert accumulate(store, "tas", ["time"], overwrite=True).action == "rebuilt"
 
 
+def test_an_accumulation_whose_stamps_are_damaged_is_refreshed(store):
+    path = next((store / "tas_accumulation_group" / "chunk_stamps").glob("c*"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    (problem,) = freshness.changes(open_group(store, "tas")).problems
+    assert "chunk_stamps" in problem.message
+    assert accumulate(store, "tas", refresh=True).action == "rebuilt"
+    assert not freshness.changes(open_group(store, "tas"))
+
+
 def test_packed_integers_stay_exact_over_many_appends(tmp_path):
     raw = np.random.default_rng(0).integers(-30000, 30000, (64, 5)).astype("i2")
     store = tmp_path / "a.zarr"
