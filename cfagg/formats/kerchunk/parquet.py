@@ -6,7 +6,6 @@ Source: the layout that fsspec's `LazyReferenceMapper` reads and kerchunk's ``re
 from __future__ import annotations
 
 import json
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -86,20 +85,6 @@ class Records:
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group."""
         yield from self._below.get(path, ())
-
-    def places(self) -> Iterator[str]:
-        """Yield the names of all files, each once."""
-        seen: set[str] = set()
-        for key, document in self._documents.items():
-            array, _, last = key.rpartition("/")
-            if last != ".zarray" or not isinstance(document, dict):
-                continue
-            for record in range(-(-math.prod(_counts(document) or (0,)) // self._size)):
-                rows = self._rows(array, record)
-                for path in () if rows is None or rows.path is None else rows.path:
-                    if path is not None and path not in seen:
-                        seen.add(path)
-                        yield path
 
     def _row(self, rows: _Rows, row: int, key: str) -> bytes | Place | None:
         columns = [c for c in rows if c is not None]

@@ -55,9 +55,6 @@ class References(Protocol):
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group."""
 
-    def places(self) -> Iterator[str]:
-        """Yield the names of all files."""
-
 
 def is_head(head: bytes) -> bool:
     r"""Return whether a file begins like a table of references, including one compressed with gzip or zstd.
@@ -161,14 +158,6 @@ class Table:
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group."""
         yield from self._below.get(path, ())
-
-    def places(self) -> Iterator[str]:
-        """Yield the names of all files, each once."""
-        seen: set[str] = set()
-        for key, found in self._refs.items():
-            if isinstance(found, list) and found and isinstance(found[0], str) and found[0] not in seen:
-                seen.add(found[0])
-                yield self._url(found[0], key)
 
     def _inline(self, text: str, key: str) -> bytes:
         if not text.startswith("base64:"):

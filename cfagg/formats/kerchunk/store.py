@@ -98,10 +98,6 @@ class ReferencedKeys:
             )
         return partial(_bytes, handle, place.offset, context), length, tuple(handle.key[1:5])
 
-    def references(self) -> Iterator[str]:
-        """Yield the resolved names of all files."""
-        return (local_name(name) for name in self.table.places())
-
 
 def _bytes(handle: Handle, offset: int, context: Context, count: int, start: int) -> bytes:
     return handle.exactly(count, offset + start, context)
