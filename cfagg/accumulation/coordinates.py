@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cfagg.formats.zarr import ZarrArray
 
-__all__ = ["labelled_array"]
+__all__ = ["labelled_array", "same_labels"]
 
 #: Exceptions that xarray, or zarr-python underneath, raises for stores that it cannot open.
 _FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError)
@@ -240,3 +240,18 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     # The fill value of a v2 array, often 0, is ignored, since coordinates have no missing values (CF section 2.5.1).
     decoded = decoded_array(source.store, path, source.allow)
     return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)
+
+
+def same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
+    """Return whether labels are equal in the lower of both precisions; dates of different libraries count as equal."""
+    if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
+        kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
+        return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
+    if own.dtype.kind == given.dtype.kind != "O":
+        return np.array_equal(own, given)
+    return _texts(own) == _texts(given)
+
+
+def _texts(labels: npt.NDArray[Any]) -> list[str]:
+    """Return labels as text, in which dates of all libraries look alike."""
+    return [str(v) for v in (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.coordinates import labelled_array, same_labels
 from cfagg.accumulation.ranges import Runs
 from cfagg.errors import SelectionError
 from cfagg.errors.arguments import a_mapping, dimensions
@@ -160,8 +161,6 @@ class Labels:
 
 def labels_of(group: Group) -> Labels:
     """Return the labels of an accumulated array, decoded by xarray."""
-    from cfagg.accumulation.coordinates import labelled_array
-
     return Labels.of_array(labelled_array(group.source, group.dims))
 
 
@@ -273,7 +272,14 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
                 f"{labels.name!r}: cannot group by an object of type {type(key).__name__}; expected a name such as "
                 "'time.month', or an xarray.DataArray"
             )
-        return _of_values(labels, str(key.name if key.name is not None else "group"), key)
+        made = _of_values(labels, str(key.name if key.name is not None else "group"), key)
+        dim, own, given = made.dim, labels.coords.coords, getattr(key, "coords", {})
+        if dim in own and dim in given and not same_labels(own[dim].values, given[dim].values):
+            raise SelectionError(
+                f"{labels.name!r}: the groups {made.name!r} have other labels along {dim!r} than the array, or the "
+                "same in another order; reindex them to those of the array"
+            )
+        return made
     found = labels.grouped.get(key)
     if found is None:
         coordinate, dot, component = key.partition(".")

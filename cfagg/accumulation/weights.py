@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.coordinates import labelled_array, same_labels
 from cfagg.accumulation.source import (
     area_measure,
     beside,
@@ -227,30 +228,13 @@ def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
     labels = {d: weights.coords[d].values for d in weights.dims if d in getattr(weights, "coords", ())}
     if not labels:
         return
-    from cfagg.accumulation.coordinates import labelled_array  # it loads xarray
-
     own = labelled_array(array, array.dims).coords
     for d, given in labels.items():
-        if d in own and own[d].shape == given.shape and not _same_labels(own[d].values, given):
+        if d in own and own[d].shape == given.shape and not same_labels(own[d].values, given):
             raise ConformError(
                 f"{where}: the weights have other labels along {d!r} than the array, or the same in another order; "
                 "reindex them to those of the array, or pass their values without labels"
             )
-
-
-def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
-    """Return whether labels are equal in the lower of both precisions; dates of different libraries count as equal."""
-    if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
-        kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
-        return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
-    if own.dtype.kind == given.dtype.kind != "O":
-        return np.array_equal(own, given)
-    return _texts(own) == _texts(given)
-
-
-def _texts(labels: npt.NDArray[Any]) -> list[str]:
-    """Return labels as text, in which dates of all libraries look alike."""
-    return [str(v) for v in (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()]
 
 
 def _numbers(given: Any, where: str) -> Floats:

@@ -313,6 +313,10 @@ def test_what_is_not_there_is_refused(plain, asked, message):
         ("area", "one value for each position of one of the dimensions"),
         (xr.DataArray(np.zeros(7), dims="time"), "one value for each position"),
         (xr.DataArray(np.zeros(500), dims="time", name="lon"), "rename"),
+        (
+            xr.DataArray(np.zeros(6), {"lat": np.linspace(50, -50, 6)}, "lat", "band"),
+            "'band' have other labels along 'lat'",
+        ),
     ],
 )
 def test_groups_that_cannot_be_are_refused(plain, key, message):
@@ -328,7 +332,9 @@ def test_a_grouped_dimension_cannot_be_selected_away(plain):
 def test_groups_may_come_from_an_array(plain):
     acc, array = plain
     key = xr.DataArray(np.where(np.arange(500) < 9, np.nan, np.arange(500) // 100), dims="time", name="batch")
-    assert_same(acc.groupby(key).mean(), array.groupby(key.assign_coords(time=array["time"])).mean())
+    labelled = key.assign_coords(time=array["time"])
+    for each in (key, labelled):
+        assert_same(acc.groupby(each).mean(), array.groupby(labelled).mean())
 
 
 def test_no_group_is_left_where_nothing_is_selected(plain):
