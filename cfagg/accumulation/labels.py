@@ -144,7 +144,7 @@ class Labels:
 
         try:
             found = index.sel({dim: label}, **options).dim_indexers
-        except (KeyError, ValueError, TypeError, NotImplementedError, InvalidIndexError) as error:
+        except (KeyError, ValueError, TypeError, OverflowError, NotImplementedError, InvalidIndexError) as error:
             raise SelectionError(f"{where}: no such label {label!r} ({_text(error)}){self._range(dim)}") from error
         if set(found) != {dim}:
             raise SelectionError(f"{where}: {label!r} selects along other dimensions; use isel")
@@ -187,7 +187,10 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
             return _forward(range(length)[chosen])
         except (TypeError, ValueError) as error:
             raise SelectionError(f"{where}: {chosen!r} is not a slice of whole numbers ({_text(error)})") from error
-    values = np.asarray(chosen)
+    try:
+        values = np.asarray(chosen)
+    except ValueError:  # lists of different lengths
+        values = np.empty((0, 0))
     if values.ndim == 0 and values.dtype.kind in "iu":
         return int(_checked(values.reshape(1), length, where)[0])
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iub"):
@@ -287,8 +290,7 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
             coordinate, dot = key, ""
         if coordinate not in labels.coords:
             raise SelectionError(
-                f"{labels.name!r} has no coordinate {coordinate!r} to group by; it has "
-                f"{', '.join(map(repr, labels.coords)) or 'none'}"
+                f"{labels.name!r} has no coordinate {coordinate!r} to group by; it has {_listed(labels.coords.coords)}"
             )
         array = labels.coords[coordinate]
         found = _of_values(labels, component, _component(array, component)) if dot else _of_values(labels, key, array)
@@ -378,7 +380,10 @@ def _of_values(labels: Labels, name: str, array: xr.DataArray) -> Grouping:
     if name != dim and name in labels.dims:
         raise SelectionError(f"the groups would have the name of the dimension {name!r}; rename the array to group by")
     known = array.notnull().values
-    values, inverse = np.unique(array.values[known], return_inverse=True)
+    try:
+        values, inverse = np.unique(array.values[known], return_inverse=True)
+    except TypeError as error:
+        raise SelectionError(f"{labels.name!r}: the values of {name!r} have no order ({error})") from error
     codes = np.full(known.shape, -1, np.int64)
     codes[known] = inverse
     return Grouping(dim, name, values, codes, tuple(array.attrs.items()))

@@ -286,6 +286,8 @@ ERRORS = [
     ({"sel": {"time": slice("2000", "2001")}, "method": "nearest"}, "cannot use ``method`` argument"),
     ({"isel": {"time": 1.5}}, "expected a whole number"),
     ({"isel": {"time": [[1, 2]]}}, "expected a whole number"),
+    ({"isel": {"time": [[1], [2, 3]]}}, "expected a whole number"),
+    ({"sel": {"lat": 10**400}}, "no such label 1000"),
     ({"isel": {"time": slice(0.5, 2)}}, "is not a slice of whole numbers"),
     ({"isel": {"time": np.ones(3, bool)}}, "a mask of length 3 for a dimension of length 500"),
     ({"sel": {"time": "1890"}}, "no such label '1890'.*labels run from 1999-11-15"),
@@ -306,7 +308,11 @@ def test_what_is_not_there_is_refused(plain, asked, message):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("depth.month", "no coordinate 'depth'"),
+        ("depth.month", "no coordinate 'depth' to group by; it has .*'height'"),
+        (
+            xr.DataArray(np.array(["a", 1] * 250, object), dims="time", name="mixed"),
+            "the values of 'mixed' have no order",
+        ),
         ("time.fortnight", "no component 'fortnight'"),
         ("time._obj", "no component '_obj'"),
         ("lat.month", "has no dates"),
