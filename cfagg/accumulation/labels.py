@@ -329,8 +329,8 @@ def periods(grouping: Grouping, dates: xr.DataArray | None = None, component: st
 def _apart(start: xr.DataArray, stop: xr.DataArray, component: str) -> npt.NDArray[np.bool_]:
     """Return whether dates of one group belong to different periods, as of Januaries if only these were selected."""
     out = np.zeros(len(start), bool)
-    for part in (2, 3) if len(start) else ():
-        # Half or a third of the way from one to the other is in another group.
+    for part in (2, 3, 5, 7) if len(start) else ():
+        # A date on the way from one to the other is in another group; only after 210 years might none of these four be.
         between = start.copy(data=start.values + (stop.values - start.values) // part)
         out |= _component(between, component).values != _component(start, component).values
     return out

@@ -174,7 +174,7 @@ def check_options(method: str, options: Mapping[str, object], known: Collection[
     """Refuse keywords that a method does not have, among them dimensions, which are selected in mappings."""
     for name in options:
         if name not in known:
-            select = f"; select with isel={{{name!r}: ...}} or sel={{{name!r}: ...}}" if name in dims else ""
+            select = f"; to select along it, give {{{name!r}: ...}} as isel or sel" if name in dims else ""
             meant = select or closest(name, known) or f"; expected {', '.join(known)}"
             raise OptionError(f"{method} has no option {name!r}{meant}")
 

@@ -223,7 +223,7 @@ def test_weighted_statistics_are_those_of_xarray(tmp_path, weights, missing):
         ("grouping", "; expected isel"),
         ("picked", "; expected isel"),
         ("keep_attr", r"; did you mean keep_attrs\?"),
-        ("time", r"; select with isel={'time': \.\.\.} or sel={'time': \.\.\.}"),
+        ("time", r"; to select along it, give {'time': \.\.\.} as isel or sel"),
     ],
 )
 def test_a_statistic_takes_no_option_that_it_would_not_look_at(plain, option, meant):

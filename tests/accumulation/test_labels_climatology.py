@@ -119,6 +119,12 @@ def test_a_month_of_different_years_is_several_periods(monthly, chosen):
     assert_same(without_scalars(acc.anomaly(isel={"time": chosen})), without_scalars(wanted))
 
 
+def test_months_six_years_apart_are_two_periods(tmp_path):
+    acc, array = stored(tmp_path, dataset("360_day", steps=73, freq="MS", missing=0).isel(time=[0, 72]))
+    groups = array.groupby("time.month")
+    assert_same(without_scalars(acc.anomaly()), without_scalars(groups - groups.mean()))
+
+
 @pytest.mark.parametrize("calendar", ["standard", "360_day"])
 def test_summers_without_the_rest_of_the_year_are_several_periods(tmp_path, calendar):
     fields = dataset(calendar)
