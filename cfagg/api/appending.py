@@ -42,7 +42,8 @@ def append(
     Parameters
     ----------
     store : str or path-like
-        A Zarr store of version 2 or 3: a directory, or a URL ``s3://``, ``gs://`` or ``az://``.
+        A Zarr store of version 2 or 3: a directory, or a URL ``s3://``, ``gs://`` or ``az://``; or an Icechunk
+        repository, a directory or at ``s3://``, whose branch ``main`` gets one commit.
     data : str, path-like, xarray.Dataset, xarray.DataArray or mapping of str to array
         Data to append: a file or store that `read` opens, a dataset, or arrays by name, also as ``(dims, array)`` or
         ``(dims, array, attributes)``; without attributes they contain unpacked values in the units of the store.
@@ -128,6 +129,8 @@ def _extend(place: Place, report: Appended, workers: int | None) -> None:
     """Extend the accumulations beside the arrays that grew; one that cannot be extended is marked as stale."""
     from cfagg.accumulation.accumulating import accumulated_arrays, update
 
+    if place.commits:
+        return  # a repository with sums was refused
     store = place.store
     options = store.options.given if isinstance(store, Url) else None
     for path in sorted(set(accumulated_arrays(store, options, group=report.group)) & set(report.variables)):

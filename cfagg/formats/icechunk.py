@@ -22,7 +22,7 @@ from cfagg.storage.credentials import from_environment, setting
 from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.urls import OPEN, Url
 
-__all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository", "said", "storage_of"]
+__all__ = ["BRANCH", "IcechunkStore", "checked_root", "is_repository", "open_repository", "said", "storage_of"]
 
 #: The branch that is read.
 BRANCH = "main"
@@ -102,9 +102,7 @@ def open_repository(place: str | Url) -> IcechunkStore:
     storage = storage_of(place)
     import icechunk
 
-    root = str(place).rstrip("/") if isinstance(place, Url) else os.path.abspath(place)  # noqa: PTH100
-    if not isinstance(place, Url):
-        _refuse_links(root)
+    root = checked_root(place)
     try:
         store = icechunk.Repository.open(storage).readonly_session(BRANCH).store
     except icechunk.IcechunkError as error:
@@ -113,6 +111,15 @@ def open_repository(place: str | Url) -> IcechunkStore:
             f"{redacted(str(place))} cannot be read as an Icechunk repository; Icechunk reports: {message}"
         ) from error
     return IcechunkStore(store, "", root, place)
+
+
+def checked_root(place: str | os.PathLike[str]) -> str:
+    """Return the absolute path or URL of a repository; a local one with links raises an error."""
+    if isinstance(place, Url):
+        return str(place).rstrip("/")
+    root = os.path.abspath(place)  # noqa: PTH100
+    _refuse_links(root)
+    return root
 
 
 def storage_of(place: str | Url) -> Any:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +27,13 @@ from cfagg.formats.zarr.creating import document_bytes
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.reports import WrittenReport
 from cfagg.runtime.threads import run_threads
+from cfagg.storage.urls import Url
 from cfagg.writing.zarr.chunk_writing import Object, Slab, check_growth, put_objects, slabs
 from cfagg.writing.zarr.group_state import GroupState, Node, below, digest, load, take_back
 from cfagg.writing.zarr.growing import Growth, grow
 from cfagg.writing.zarr.increments import Increment, increment_of
 from cfagg.writing.zarr.place import Claim, Place, place_of
+from cfagg.writing.zarr.session_place import SessionPlace
 from cfagg.writing.zarr.text import TEXT
 
 __all__ = ["Appended", "append_to"]
@@ -109,19 +112,16 @@ def append_to(
     """
     if on_loss not in ("error", "drop"):
         raise OptionError(f"on_loss={on_loss!r} is neither 'error' nor 'drop'")
-    place = place_of(store, storage_options)
-    if not place.remote:
-        _check_is_store(place, group)
-    with place.writer("appending") as claim:
-        recovered = take_back(place, claim)
-        state = load(place, group)
+    with contextlib.ExitStack() as stack:
+        claim, state, recovered = _begin(stack, store, group, storage_options)
+        place = state.place
         growing = _growing(state, dim)
         increment = increment_of(data, state, dim, growing)
         _refuse_losses(place, increment.losses, on_loss)
         notes = _notes(state, recovered=recovered)
         size = _size(state, growing, dim)
         growths = {
-            name: grow(place.store, node.path, node.documents, node.dims.index(dim), increment.count)
+            name: grow(place.store, node.path, node.documents, node.dims.index(dim), increment.count, place.opens)
             for name, node in growing.items()
             if increment.count
         }
@@ -138,14 +138,35 @@ def append_to(
     return report
 
 
+def _begin(
+    stack: contextlib.ExitStack,
+    store: str | os.PathLike[str],
+    group: str,
+    storage_options: Mapping[str, Any] | None,
+) -> tuple[Claim, GroupState, bool]:
+    """Become the writer of a store or repository; also return its state, and whether a killed writer was undone."""
+    place = place_of(store, storage_options)
+    if not place.remote:
+        if is_repository(place.store):
+            place = SessionPlace(Path(place.store))
+        else:
+            _check_is_store(place, group)
+    claim = stack.enter_context(place.writer("appending"))
+    recovered = take_back(place, claim)
+    try:
+        return claim, load(place, group), recovered
+    except SourceError:
+        # Asked only now, which saves every other append to an object store a request.
+        if not isinstance(place.store, Url) or not is_repository(place.store):
+            raise
+    stack.close()
+    place = SessionPlace(place.store)
+    return stack.enter_context(place.writer("appending")), load(place, group), False
+
+
 def _check_is_store(place: Place, group: str) -> None:
     """Raise an error if this is not a store, before a lock is created in it."""
     names = ("zarr.json", ".zgroup", ".zarray")
-    if is_repository(place.store):
-        raise UnsupportedError(
-            f"{place.store} is an Icechunk repository, to which cfagg does not append; append in a session of "
-            "Icechunk, with xarray"
-        )
     if not any(place.read(f"{folder}{name}") for folder in {"", f"{group.strip('/')}/".lstrip("/")} for name in names):
         raise SourceError(f"{place.store} is not a Zarr store: it has neither zarr.json nor .zgroup; name one that has")
 
@@ -268,13 +289,17 @@ def _write(
     }
     claim.record(json.dumps(intent).encode())
     try:
+        if place.commits:
+            for write in writes:
+                place.swap(*write)  # a session accepts chunks only within the shapes that it knows
         chunks, stored = _put_all(place, _tasks(growths, increment, encoders, 1 if place.remote else _RUN), workers)
         place.swap_all([*writes, top])
     except BaseException:
-        # Roll back as the next run would do after a killed one.
-        with contextlib.suppress(CfaggError):
-            claim.left = json.dumps(intent).encode()
-            take_back(place, claim)
+        if not place.commits:
+            # Roll back as the next run would do after a killed one.
+            with contextlib.suppress(CfaggError):
+                claim.left = json.dumps(intent).encode()
+                take_back(place, claim)
         raise
     claim.forget()
     return Appended(**{**vars(report), "chunks": chunks, "stored": stored})

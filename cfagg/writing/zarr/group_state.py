@@ -264,11 +264,11 @@ def _consolidate(place: Place, group: str, zarr_format: int, paths: list[str]) -
     before = place.read(key)
     place.swap(key, document_bytes(made[name]), None if before is None else before[1])
     loaded = (_load_v3 if zarr_format == 3 else _load_v2)(place, group, paths)
-    return GroupState(place, group, zarr_format, loaded.attributes, loaded.nodes, loaded.levels, made=True)
+    return GroupState(place, group, zarr_format, loaded.attributes, loaded.nodes, loaded.levels, made=not place.commits)
 
 
 def below(state: GroupState) -> list[Node]:
-    """Return the arrays of groups below the group, except those of accumulations."""
+    """Return the arrays of groups below the group, except those of accumulations that are extended afterwards."""
     if not state.levels:
         return []
     top = state.levels[0]
@@ -286,6 +286,8 @@ def below(state: GroupState) -> list[Node]:
         if is_array and "/" in path[len(prefix) :]:
             more = {} if state.zarr_format == 3 else {".zattrs": top.held.get(f"{path}/.zattrs") or {}}
             found.append(Node(path, {"zarr.json" if state.zarr_format == 3 else ".zarray": document, **more}))
+    if state.place.commits:
+        return found  # sums in a repository are not extended
     return [node for node in found if not any(node.path.startswith(one) for one in sums)]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cfagg.errors import LimitError, SourceError, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.grids import is_rectilinear, runs_along, with_runs
-from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.formats.zarr.metadata import Opens, ZarrArray, array_of
 from cfagg.writing.zarr.text import text_fill, text_type
 
 __all__ = ["Growth", "Tail", "grow"]
@@ -59,8 +59,17 @@ def _at(tail: Tail, k: int) -> tuple[int, ...]:
     return tuple(k if d == tail.axis else 0 for d in range(tail.ndim))
 
 
-def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis: int, count: int) -> Growth:
+def grow(
+    store: str,
+    path: str,
+    documents: Mapping[str, Mapping[str, Any]],
+    axis: int,
+    count: int,
+    opens: Opens | None = None,
+) -> Growth:
     """Return the growth of an array by `count` along a dimension; `documents` are those of the array, by file name.
+
+    `opens` opens stored objects of stores that are neither directories nor URLs.
 
     On a regular grid the last chunk is filled first, and the rest is whole chunks.  On a rectilinear grid the rest is
     one new edge, which joins the run of equal ones before it.
@@ -105,7 +114,7 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
     texts = {n: json.dumps(tail_of if n == name else d).encode() for n, d in documents.items()}
     prefix = f"{path}/" if path else ""
     text = text_type(document, zarr_format, where)
-    found = array_of(store, path, lambda key: texts.get(key.removeprefix(prefix)), None, any_type=text is not None)
+    found = array_of(store, path, lambda key: texts.get(key.removeprefix(prefix)), opens, any_type=text is not None)
     known = {f.name: getattr(found, f.name) for f in fields(found)}
     if text is not None:
         known |= {"dtype": text, "fill_value": text_fill(document, text)}

@@ -24,6 +24,7 @@ from cfagg.formats.zarr.fields import data_type
 from cfagg.formats.zarr.metadata import array_of
 from cfagg.writing.zarr.given import dataset_of
 from cfagg.writing.zarr.group_state import GroupState, Node
+from cfagg.writing.zarr.session_place import SessionPlace
 from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
 from cfagg.writing.zarr.text import text_type
 
@@ -198,7 +199,7 @@ def _check_equal(
     try:
         array = _array(node, state)
     except UnsupportedError:
-        there = np.asarray(open_by_zarr(store_of(state.place.store, ()), node.path, state.zarr_format)[...])
+        there = np.asarray(_by_zarr(state, node.path)[...])
         given = np.asarray(variable.values)
         same = [str(v) for v in given.ravel().tolist()] == [str(v) for v in there.ravel().tolist()]
     else:
@@ -221,11 +222,18 @@ def _check_equal(
         )
 
 
+def _by_zarr(state: GroupState, path: str) -> Any:
+    """Return an array that zarr-python reads."""
+    if isinstance(state.place, SessionPlace):
+        return state.place.array(path)
+    return open_by_zarr(store_of(state.place.store, ()), path, state.zarr_format)
+
+
 def _array(node: Node, state: GroupState) -> Any:
     import json
 
     texts = {f"{node.path}/{name}".lstrip("/"): json.dumps(d).encode() for name, d in node.documents.items()}
-    return array_of(state.place.store, node.path, texts.get, None)
+    return array_of(state.place.store, node.path, texts.get, state.place.opens)
 
 
 def _are_alike(units: str, others: str | None) -> bool:

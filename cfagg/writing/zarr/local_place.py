@@ -43,6 +43,8 @@ class LocalPlace:
     """A store in a directory, whose path contains no links."""
 
     remote = False
+    commits = False
+    opens = None
 
     def __init__(self, store: str) -> None:
         self.store = store

@@ -47,6 +47,8 @@ class ObjectPlace:
     """A store at a URL in an object store."""
 
     remote = True
+    commits = False
+    opens = None
 
     def __init__(self, store: Url, objects: ObjectStore) -> None:
         self.store: str = store

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from cfagg.errors import OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping
+from cfagg.formats.zarr.metadata import Opens
 from cfagg.runtime.publishing import refusals_of
 from cfagg.storage.urls import Url, a_place
 from cfagg.writing.zarr.local_place import CLAIM, LocalPlace
@@ -40,10 +41,17 @@ class Place(Protocol):
         Absolute path of the store, or its URL.
     remote : bool
         Whether it is on another machine.
+    commits : bool
+        Whether everything is published by a commit, so that the state is not defined by consolidated metadata.
     """
 
     store: str
     remote: bool
+    commits: bool
+
+    @property
+    def opens(self) -> Opens | None:
+        """Opens stored objects of a store that is neither a directory nor at a URL of cfagg's own requests."""
 
     def read(self, key: str) -> tuple[bytes, Any] | None:
         """Return the stored bytes and a tag of their state, or `None` if there are none."""

@@ -15,6 +15,7 @@ import zarr
 import cfagg
 from cfagg.errors import AccessError, SourceError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.formats import icechunk as reading
+from cfagg.storage.urls import Url
 from tests.conversion.test_to_icechunk import SLOWLY
 
 icechunk = pytest.importorskip("icechunk")
@@ -148,6 +149,26 @@ def test_a_lazy_array_is_written_with_its_chunks_byte_for_byte(source, bucket, u
         cfagg.write(twice, url, target_options=bucket.options)
 
 
+def test_steps_are_appended_in_one_commit_each(source, keyed, url):
+    cfagg.convert(source, url)
+    more = xr.Dataset({"v": (("y", "x"), VALUES[:5], {"units": "K"})}, {"y": np.arange(40, 45)})
+    report = cfagg.append(url, more, "y")
+    assert (report.target, report.start, report.stop) == (url, 40, 45)
+    np.testing.assert_array_equal(group(keyed, url)["v"][...], np.concatenate([VALUES, VALUES[:5]]))
+    assert len(list(_repository(keyed, url).ancestry(branch="main"))) == 3
+    keys = keyed.keys(url.partition(keyed.name + "/")[2])
+    assert not [k for k in keys if ".cfagg-append" in k]
+
+
+def test_a_session_of_a_writer_is_never_sent(source, keyed, url):
+    from cfagg.writing.zarr.session_place import SessionPlace
+
+    cfagg.convert(source, url)
+    place = SessionPlace(Url(url))
+    with place.writer("appending"), pytest.raises(TypeError, match="cannot be sent to another process"):
+        pickle.dumps(place)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_process_is_refused_and_does_not_wait_for_ever(source, keyed, url):
@@ -181,7 +202,6 @@ def test_keys_are_not_sent_to_workers(source, bucket, url):
 
 def test_a_session_that_is_sent_holds_no_key(keyed, url):
     from cfagg.conversion.to_icechunk import SessionPut
-    from cfagg.storage.urls import Url
     from cfagg.writing.zarr.repository import Place
 
     sent = pickle.dumps(SessionPut(Place(Url(url)).create().writable_session("main")))

@@ -432,13 +432,6 @@ def test_units_in_another_spelling_are_the_same(tmp_path: Path) -> None:
             cfagg.append(store, series(6, 1, units=units), "time")
 
 
-def test_an_icechunk_repository_is_named_as_one(tmp_path: Path) -> None:
-    icechunk = pytest.importorskip("icechunk")
-    icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "a.icechunk")))
-    with pytest.raises(UnsupportedError, match="is an Icechunk repository"):
-        cfagg.append(tmp_path / "a.icechunk", series(0, 1), "time")
-
-
 def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> None:
     def bounded(start: int, count: int) -> xr.Dataset:
         made = series(start, count)
