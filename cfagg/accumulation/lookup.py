@@ -101,8 +101,8 @@ def disagreement(group: Group, origin: Origin) -> str:
     return ""
 
 
-#: The accumulations that were opened most recently, by store and path of the array.
-_opened: dict[tuple[str, str], Group] = {}
+#: The accumulations that were opened most recently, by store, path of the array, and where links may lead.
+_opened: dict[tuple[str, str, tuple[str, ...]], Group] = {}
 _KEPT = 8
 
 
@@ -111,7 +111,7 @@ def _open(origin: Origin) -> Group:
     from cfagg.accumulation.freshness import is_replaced
 
     # Every query checks that it belongs to the data; this only avoids reading its metadata again.
-    key = (origin.store, origin.path)
+    key = (origin.store, origin.path, tuple(origin.allow))
     # At worst, two threads open the same group.
     known = _opened.pop(key, None)
     if known is None or known.source.shape != origin.shape or is_replaced(known):

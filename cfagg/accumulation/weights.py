@@ -61,8 +61,8 @@ class Corners:
                 f"{where}: the corners of its cells take {size:,} bytes, more than memory={memory:,}; allow more "
                 "memory (--memory)"
             )
-        lat = read_values(self.latitude_bounds) * _factor(self.latitude)
-        lon = read_values(self.longitude_bounds) * _factor(self.longitude)
+        lat = read_values(self.latitude_bounds) * _factor_of_bounds(self.latitude, self.latitude_bounds, where)
+        lon = read_values(self.longitude_bounds) * _factor_of_bounds(self.longitude, self.longitude_bounds, where)
         if _beyond_the_pole(lat):
             raise ConformError(
                 f"{where}: {self.latitude_bounds.name!r} has latitudes beyond 90 degrees; correct its values or units, "
@@ -139,8 +139,20 @@ def _same(values: Floats, *pairs: tuple[int, int]) -> npt.NDArray[np.bool_]:
 
 
 def _factor(coordinate: ZarrArray) -> float:
+    """Return by what to multiply the values of a coordinate to have radians."""
     units = str(coordinate.attributes.get("units", "")).strip().lower()
     return 1.0 if units.startswith("rad") else math.pi / 180
+
+
+def _factor_of_bounds(coordinate: ZarrArray, bounds: ZarrArray, where: str) -> float:
+    """Return the same for bounds, whose own units, if they have any, must be those of their coordinate."""
+    given, expected = bounds.attributes.get("units"), coordinate.attributes.get("units")
+    if given is not None and _factor(bounds) != _factor(coordinate):
+        raise ConformError(
+            f"{where}: {bounds.name!r} is in {given!r}, but its coordinate {coordinate.name!r} in {expected!r}; bounds "
+            "have the units of their coordinate: correct them, or pass weights"
+        )
+    return _factor(coordinate)
 
 
 Axes = tuple[int, ...]
@@ -319,7 +331,7 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     longitude = coordinate_along(array, "longitude")
     heights, names = _heights(array, latitude, where), latitude.name
     axis = array.dims.index(latitude.dims[0])
-    widths = None if longitude is None else _widths(array, longitude)
+    widths = None if longitude is None else _widths(array, longitude, where)
     if widths is None or longitude is None or not widths.size or np.ptp(widths) <= 1e-6 * widths.max():
         return Weights("area", names, heights, (axis,))
     other = array.dims.index(longitude.dims[0])
@@ -342,7 +354,7 @@ def _named(array: ZarrArray, name: str) -> ZarrArray | None:
 def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
     """Return the relative area of each latitude band, or the cosine of latitude if there are no bounds."""
     factor = _factor(latitude)
-    bounds = _bounds(array, latitude)
+    bounds = _bounds(array, latitude, where)
     values = (read_values(latitude) if bounds is None else bounds) * factor
     # Bounds halfway between latitudes reach beyond the pole if a cell is centred on it, so they are clipped.
     inner = values if bounds is None else np.abs(values).min(axis=1)
@@ -362,9 +374,9 @@ def _beyond_the_pole(latitudes: npt.NDArray[np.float64]) -> bool:
     return bool(np.nanmax(np.abs(latitudes), initial=0.0) > math.pi / 2 * (1 + 1e-4))
 
 
-def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] | None:
+def _widths(array: ZarrArray, longitude: ZarrArray, where: str) -> npt.NDArray[np.float64] | None:
     """Return widths of cells along longitude, None without bounds."""
-    bounds = _bounds(array, longitude)
+    bounds = _bounds(array, longitude, where)
     if bounds is None:
         return None
     width, turn = np.abs(bounds[:, 1] - bounds[:, 0]), 2 * math.pi / _factor(longitude)
@@ -374,10 +386,17 @@ def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] |
     return np.where(across, turn - width, width)
 
 
-def _bounds(array: ZarrArray, coordinate: ZarrArray) -> npt.NDArray[np.float64] | None:
+def _bounds(array: ZarrArray, coordinate: ZarrArray, where: str) -> npt.NDArray[np.float64] | None:
     """Return the bounds of a coordinate's cells, of shape (n, 2), if it has any."""
     name = coordinate.attributes.get("bounds")
     found = _named(array, name) if isinstance(name, str) else None
-    if found is None or found.shape != (*coordinate.shape, 2):
+    if found is None:
         return None
+    if found.shape != (*coordinate.shape, 2):
+        # Cosines in place of areas would go unnoticed.
+        raise ConformError(
+            f"{where}: the bounds {found.name!r} of {coordinate.name!r} have shape {found.shape}, expected "
+            f"{(*coordinate.shape, 2)}; correct them, or pass weights"
+        )
+    _factor_of_bounds(coordinate, found, where)
     return read_values(found)

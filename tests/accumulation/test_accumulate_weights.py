@@ -113,6 +113,23 @@ def test_areas_are_not_replaced_by_others_if_what_they_are_made_from_cannot_be_r
         found(store, "area")
 
 
+@pytest.mark.parametrize("name", ["lat", "lon"])
+def test_bounds_in_other_units_or_of_another_shape_are_refused(store, name):
+    n = SHAPE[DIMS.index(name)]
+    put(store, f"{name}_bnds", np.zeros((n, 2)), [name, "two"], units="radians")
+    with pytest.raises(ConformError, match=f"'{name}_bnds' is in 'radians', but its coordinate '{name}' in 'degrees_"):
+        found(store, "area")
+    del zarr.open_group(store)[f"{name}_bnds"]
+    put(store, f"{name}_bnds", np.zeros((n, 3)), [name, "three"])
+    with pytest.raises(ConformError, match=rf"'{name}_bnds' of '{name}' have shape \({n}, 3\), expected \({n}, 2\)"):
+        found(store, "area")
+
+
+def test_bounds_may_name_the_units_of_their_coordinate_in_another_spelling(store):
+    put(store, "lat_bnds", np.stack([EDGES[:-1], EDGES[1:]], 1), ["lat", "two"], units="degrees")
+    np.testing.assert_allclose(found(store, "area").values, np.diff(np.sin(np.deg2rad(EDGES))))
+
+
 def test_area_is_the_variable_of_cell_measures_where_it_is_there(store):
     tas = zarr.open_array(store / "tas", mode="r+")
     tas.attrs["cell_measures"] = "volume: v area: areacella"

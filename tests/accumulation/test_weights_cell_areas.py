@@ -138,6 +138,13 @@ def test_without_all_corners_there_are_no_areas(store, gone):
         find_weights(open_array(str(store), "tas"), "area", 1 << 20)
 
 
+@pytest.mark.parametrize("name", ["lat_bnds", "lon_bnds"])
+def test_corners_in_other_units_than_their_coordinate_are_refused(store, name):
+    zarr.open_array(store / name, mode="r+").attrs["units"] = "radian"
+    with pytest.raises(ConformError, match=f"'{name}' is in 'radian', but its coordinate"):
+        find_weights(open_array(str(store), "tas"), "area", 1 << 20)
+
+
 def test_corners_beyond_memory_and_beyond_the_pole_are_refused(store):
     with pytest.raises(LimitError, match="corners"):
         find_weights(open_array(str(store), "tas"), "area", 1000)

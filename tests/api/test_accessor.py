@@ -408,3 +408,20 @@ def test_the_accessor_is_there(store, how):
 
 def test_cfagg_read_gives_arrays_with_an_accumulation(store):
     assert cfagg.read(store).tas.cfagg.mean("time").encoding["cfagg"] == FROM
+
+
+@pytest.mark.filterwarnings("ignore::cfagg.errors.StaleAccumulationWarning")
+def test_an_accumulation_that_was_opened_with_permission_is_not_used_without_it(tmp_path):
+    store, elsewhere = tmp_path / "a.zarr", tmp_path / "elsewhere"
+    write(store)
+    elsewhere.mkdir()
+    for file in list((store / "tas_accumulation_group").rglob("c.*")):
+        moved = elsewhere / f"{file.parent.name} {file.name}"
+        file.rename(moved)
+        file.symlink_to(moved)
+    sources = [
+        cfagg.read(store, allow=allow).tas.cfagg.mean("time").encoding["cfagg"]
+        for allow in ([elsewhere], [], [elsewhere])
+    ]
+    assert sources[0] == sources[2] == FROM
+    assert "lies outside the store" in sources[1]
