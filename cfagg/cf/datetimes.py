@@ -50,7 +50,8 @@ _CLOCK = re.compile(
 )
 _ZONE = re.compile(r"\s*([A-Za-z]{1,9}|[-+]?\d[\d:]{0,8})")
 _PACKED = re.compile(r"([-+]?)(\d{4})(\d{2})(\d{2})?$")
-_NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
+#: Without a sign, and with three or four digits, as in older versions of CF and in UDUNITS.
+_NUMERIC_ZONE = re.compile(r"([-+]?)(\d{1,2})(?::?(\d{2})|:(\d))?")
 
 
 class Datetime(NamedTuple):
@@ -90,16 +91,13 @@ class Datetime(NamedTuple):
         """Minutes ahead of Universal Time, 0 if no zone is given, or `None` if the zone is not understood."""
         if self.zone is None or self.zone.upper() in ("Z", "UTC", "GMT"):
             return 0
-        match = _NUMERIC_ZONE.match(self.zone)
-        if match is not None:
-            minutes = 60 * int(match[2]) + int(match[3] or 0)
-            return -minutes if match[1] == "-" else minutes
-        # Forms of older versions, as UDUNITS reads them: without a sign, and with three or four digits.
-        digits = self.zone.lstrip("+-").replace(":", "")
-        if not digits.isdigit() or len(digits) > 4:
+        match = _NUMERIC_ZONE.fullmatch(self.zone)
+        if match is None:
             return None
-        minutes = 60 * int(digits) if len(digits) < 3 else 60 * int(digits[:-2]) + int(digits[-2:])
-        return -minutes if self.zone.startswith("-") else minutes
+        hours, minutes = int(match[2]), int(match[3] or match[4] or 0)
+        if hours > 23 or minutes > 59:
+            return None
+        return (-1 if match[1] == "-" else 1) * (60 * hours + minutes)
 
 
 @lru_cache(maxsize=1024)

@@ -88,6 +88,9 @@ def _of_other_text(text: str) -> Date:
         day = dt.date.fromisoformat(text)
     except ValueError:
         try:
+            # Python allows any separator, also the sign of a zone that follows a date.
+            if not re.search("[T ]", text, re.IGNORECASE):
+                raise wrong
             return _instant(dt.datetime.fromisoformat(text))
         except ValueError:
             raise wrong from None

@@ -83,8 +83,12 @@ def test_a_text_without_a_number_in_front_is_no_datetime(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("zone", "minutes"),
-    [("Z", 0), ("UTC", 0), ("+0", 0), ("-6", -360), ("+5:30", 330), ("-0030", -30), ("0530", 330), ("EST", None)],
-)
+    [
+        ("Z", 0), ("UTC", 0), ("+0", 0), ("-6", -360), ("+5:30", 330), ("-0030", -30), ("0530", 330), ("EST", None),
+        # No such zones, and text that is none.
+        ("+1:75", None), ("+175", None), ("+0060", None), ("+24", None), ("-24:00", None), ("1:2:3", None),
+    ],
+)  # fmt: skip
 def test_a_zone_is_minutes_ahead(zone: str, minutes: int | None) -> None:
     found = parse_datetime(f"2000-01-01 00:00:00 {zone}")
     assert found is not None
@@ -149,7 +153,7 @@ def test_clocks_and_dates_may_be_without_punctuation(text: str, expected: Dateti
 
 DATES = ["2000-01-31", "2000-1-1", "-1-1-1", "-4713-01-01", "2000-1", "2000", "20000131", "1582-10-15", "0001-12-31"]
 CLOCKS = [" 12", " 1", " 1200", " 1230", "T1230", "T123015", " 12:30", " 1:2:3", "T12:30:15.25", " 23:59:59", "T00"]
-ZONES = ["", "Z", " UTC", " GMT", " +5", " -5", " +05:30", "-0530", " 5", " 530", " 0:00", " +00"]
+ZONES = ["", "Z", " UTC", " GMT", " +5", " -5", " +05:30", "-0530", " 5", " 530", " 0:00", " +00", " +1:5", " -01:5"]
 
 
 @pytest.mark.parametrize("date", DATES)

@@ -67,6 +67,7 @@ def test_units_that_the_text_allows_are_not_complained_of(units: str) -> None:
         ("days since 2000-01-01 00:00:00 5:30", "TIM003"),
         ("days since 2000-01-01 00:00:00 +0530", "TIM003"),
         ("days since 2000-01-01 Z", "TIM003"),
+        ("days since 2000-01-01 00:00:00 +1:75", "TIM003"),
         ("days since 2000-02-30", "TIM012"),
         ("days since 2000-00-01", "TIM012"),
         ("days since 2000-01-00", "TIM012"),

@@ -76,7 +76,9 @@ def test_a_full_time_is_meant_to_the_second_as_start_and_as_end(value, time) -> 
      "today", "1979-05-31T06:00 x", "0000", 0, 79, 12345, 1979053106, -1979, 1979.0, True, None, [1979],
      "1979-05-31T06:00:00.5", pd.NaT, np.datetime64("NaT", "s"), np.datetime64("1979-05-31T06:00:00.5"),
      dt.datetime(1979, 5, 31, microsecond=1), pd.Timestamp("1979-05-31 00:00:00.000000001"), "1" * 100,
-     "1979-00", "1979-05-00", 197900, "1979-W22", np.datetime64(12345, "Y"), np.datetime64(2**62, "D"),
+     "1979-00", "1979-05-00", 197900, "1979-W22", "1979-05-31+01:00", "19790531-0600",
+     "1979-05-31T06:00+1:75", "1979-05-31T06:00+100", "1979-06-30T23:59:60",
+     np.datetime64(12345, "Y"), np.datetime64(2**62, "D"),
      np.datetime64(-(2**62), "h"), np.datetime64(2**62, "s")],
 )  # fmt: skip
 def test_what_is_no_date_of_whole_seconds_raises(value) -> None:

@@ -120,6 +120,8 @@ def _zone(d: Datetime) -> str:
         return f"the zone {zone!r} follows a date without a time; expected the time before it"
     if not _ZONE.fullmatch(zone):
         return f"the zone {zone!r} is not of the form +h, +hh, +h:mm or +hh:mm, with a sign,"
+    if d.offset is None:
+        return f"there is no zone {zone!r}, hours being at most 23 and minutes at most 59,"
     if zone in ("-0", "-00"):
         return f"the zone {zone!r} is zero with a negative sign; expected Z or +0"
     return ""

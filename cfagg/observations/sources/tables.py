@@ -5,6 +5,7 @@ Source for values and times: CF sections 2.5, 4.4 and 8.1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -215,12 +216,25 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
     return np.rint(np.asarray(values, np.float64) * float(scale) + float(offset)).astype(np.int64)
 
 
+#: An offset from UTC that is neither hours nor hours and minutes.
+_ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
+
+
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
     """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
     import pandas as pd
 
-    dates: pd.Series[Any] = pd.to_datetime(text, format=form or "ISO8601", errors="coerce", utc=True)
-    wrong = dates.isna().to_numpy()
+    given = {"format": form or "ISO8601", "errors": "coerce"}
+    dates: pd.Series[Any]
+    try:
+        dates = pd.to_datetime(text, **given)
+    except ValueError:  # the rows have different zones
+        dates = pd.to_datetime(text, **given, utc=True)
+    # For pandas these words are the time of the call, and +100 is ten hours.
+    wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
+    if dates.dt.tz is not None:
+        wrong |= [_ODD_ZONE.search(value) is not None for value in text.astype(str)]
+        dates = dates.dt.tz_convert(None)
     if wrong.any():
         i = int(np.argmax(wrong))
         value = text.iloc[i]
@@ -230,7 +244,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
             f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"
         )
-    return dates.dt.tz_localize(None)
+    return dates
 
 
 #: Attributes about the storage of values, or that name variables of the file.

@@ -87,6 +87,29 @@ def test_dates_are_read_in_other_forms(tmp_path: Path, form: str) -> None:
     assert found.columns.tolist() == ["date", "latitude", "longitude"]
 
 
+@pytest.mark.parametrize("zones", [("Z", "+01:00", "-0130", " +1", "+9:30"), ("+05", "+5:00", " +0500", "+05:00")])
+def test_dates_may_have_zones_of_hours_or_hours_and_minutes(tmp_path: Path, zones: tuple[str, ...]) -> None:
+    table = "".join(f"2020-01-01T12:00:00{zone},1,2\n" for zone in zones)
+    found = set(rows(source(tmp_path, "time,lat,lon\n" + table))["date"])
+    hours = {"-0130": 13.5, " +1": 11, "+01:00": 11, "+9:30": 2.5, "Z": 12}
+    assert found == {pd.Timestamp("2020-01-01") + pd.Timedelta(hours=hours.get(zone, 7)) for zone in zones}
+
+
+@pytest.mark.parametrize("zone", ["+1:75", "+0175", "+100", "+015", "+1:5", "+01:0", "+24:00"])
+@pytest.mark.parametrize("other", ["", "Z", "+02:00"])
+def test_zones_that_could_mean_several_offsets_are_refused(tmp_path: Path, zone: str, other: str) -> None:
+    table = f"time,lat,lon\n2020-01-01T12:00:00{other},1,2\n2020-01-01T12:00:00{zone},1,2\n"
+    with pytest.raises(SourceError, match=r"row 2: '2020-01-01T12:00:00\+.*' is not a date"):
+        rows(source(tmp_path, table))
+
+
+@pytest.mark.parametrize("word", ["now", "today"])
+@pytest.mark.parametrize("form", [None, "%Y-%m-%d"])
+def test_words_for_the_present_time_are_no_dates(tmp_path: Path, word: str, form: str | None) -> None:
+    with pytest.raises(SourceError, match=f"row 2: '{word}' is not a date"):
+        rows(source(tmp_path, f"time,lat,lon\n2020-01-01,1,2\n{word},1,2\n", date_format=form))
+
+
 def test_files_may_be_several_compressed_and_delimited_otherwise(tmp_path: Path) -> None:
     for i in (1, 2):
         with gzip.open(tmp_path / f"{i}.csv.gz", "wt") as file:
