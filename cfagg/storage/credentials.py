@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NoReturn
 
 from cfagg.errors import AccessError
@@ -87,12 +86,13 @@ def _profile(*, needed: bool = True) -> dict[str, str]:
 
 
 def _sections(name: str) -> dict[str, dict[str, str]]:
-    path = Path(name).expanduser()
+    # Asked for often: functions of `os.path` take a tenth of the time of methods of `Path`.
+    path = os.path.expanduser(name)  # noqa: PTH111
     try:
-        state = path.stat()
+        state = os.stat(path)  # noqa: PTH116
     except OSError:
         return {}
-    return _parsed(str(path), state.st_mtime_ns, state.st_size)
+    return _parsed(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=4)

@@ -131,9 +131,12 @@ class RemoteObject:
         return bytes(found.body)
 
 
-def open_object(store: Url, path: str, count: int | None) -> RemoteObject | None:
-    """Open an object and read its first `count` bytes, or some last ones for `None`; `None` if there is none."""
-    source, key = remote_source(store), key_of(store, path)
+def open_object(store: Url, path: str, count: int | None, source: Any = None) -> RemoteObject | None:
+    """Open an object and read its first `count` bytes, or some last ones for `None`; `None` if there is none.
+
+    `source` is the store as `remote_source` returns it, which callers that open many objects ask once.
+    """
+    source, key = remote_source(store) if source is None else source, key_of(store, path)
     known = None if store.recent is None else store.recent.part(key)
     if known is not None:
         return RemoteObject(source, key, known, 0)

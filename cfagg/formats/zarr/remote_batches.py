@@ -18,7 +18,7 @@ from cfagg.formats.codecs import stored_most
 from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, decode_part, shard_runs
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.remote import EDGE, RemoteObject, open_object
+from cfagg.formats.zarr.remote import EDGE, RemoteObject, open_object, remote_source
 from cfagg.formats.zarr.shards import Opened, Shards
 
 __all__ = ["AT_ONCE", "read_remote_chunks", "read_remote_shard"]
@@ -38,6 +38,8 @@ def read_remote_chunks(
 ) -> list[int]:
     """Read objects with one chunk each into memory, and return the outcome for each."""
     failed = threading.Event()
+    store: Any = array.store
+    source = remote_source(store)
 
     def read(k: int) -> int:
         # A failing server is slow to respond, so it is tried once more, and not for every chunk.
@@ -45,7 +47,7 @@ def read_remote_chunks(
             return ODD
         most = stored_most(memory.sizes[k])
         try:
-            found = open_object(array.store, f"{array.folder}/{keys[k]}", most)  # type: ignore[arg-type]
+            found = open_object(store, f"{array.folder}/{keys[k]}", most, source)
             if found is None:
                 return MISSING
             if found.size > most:
