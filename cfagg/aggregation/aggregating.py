@@ -183,6 +183,7 @@ def put_together(
     from cfagg.aggregation.files import itself
     from cfagg.aggregation.joining import join_files
     from cfagg.aggregation.report import Report
+    from cfagg.writing.fragments import holds_values
 
     if not isinstance(files, str | bytes | os.PathLike) and isinstance(files, Iterable):
         files = list(files)
@@ -191,7 +192,7 @@ def put_together(
         return Made(source, Report(*source.made), index)
     without = str(place.target.url or place.target.path)
     named = scanner.meant(files, [without]) if not place.update or files not in ([], ()) else []
-    if place.target.overwrite and place.target.url is None and place.holds_data:
+    if place.target.overwrite and place.target.url is None and holds_values(place.target.path):
         out = itself(without)
         if any(itself(one) == out for one in scanner.meant(files)):
             raise OptionError(

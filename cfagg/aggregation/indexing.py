@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -146,7 +147,7 @@ def index(
             for path, address in _fragments(source, source.access(allowed), left):
                 files.setdefault(path, {})[address] = None
             wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
-            return _written(wanted, target, client, workers, progress, overwrite)
+            return _written(wanted, target, client, workers, progress, overwrite, place)
     if output is None:
         raise OptionError("the index of files without an aggregation file has no default place: name it with output=")
     from cfagg.aggregation.files import places
@@ -259,13 +260,17 @@ def _written(
     workers: int | None,
     progress: Callable[[int, int], None] | None,
     overwrite: bool,
+    *others: str,
 ) -> IndexReport:
-    """Write the index of files, reusing what is known of unchanged files."""
+    """Write the index of files, reusing what is known of unchanged files; it must replace none of them nor `others`."""
     from cfagg.arrays.index.building import index_files
     from cfagg.arrays.index.parquet import open_index, write_index
+    from cfagg.writing.fragments import is_one_of, lost
 
     if isinstance(target, Url):
         object_at(target)  # raises for web servers
+    elif is_one_of(Path(target), (*wanted.files, *others)):
+        raise lost(target)
     previous, notes = None, []
     try:
         previous = open_index(target)

@@ -85,19 +85,9 @@ class Output:
             object_at(self.target.url)  # raises for web servers
 
     @property
-    def holds_data(self) -> bool:
-        """Whether the path is an existing file with values of its own that is not an aggregation."""
-        try:
-            groups = list(open_source(str(self.target.path)).root.walk())
-        except (CfaggError, OSError):
-            return False
-        found = [one for group in groups for one in group.variables.values()]
-        return bool(found) and not any(isinstance(one, Aggregation) for one in found)
-
-    @property
     def _replacing(self) -> Target:
         grows = self.append and (self.target.url is None or self.target.match is not None)
-        return replace(self.target, overwrite=self.target.overwrite or grows)
+        return replace(self.target, overwrite=self.target.overwrite or grows, grows=grows)
 
     @property
     def place(self) -> str:

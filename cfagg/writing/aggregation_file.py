@@ -46,6 +46,8 @@ class Target:
     url: Url | None = None
     #: The expected tag of the object at `url`: it is only replaced if it still has this tag.
     match: str | None = None
+    #: The file is replaced by a grown one, and those to which this refers are known to be others.
+    grows: bool = False
 
     @property
     def base(self) -> str:
@@ -143,6 +145,8 @@ def _check_references(target: Target, url: Url) -> None:
         for one in group.variables.values():
             tables = (one.partitions, *one.partitions.versions) if isinstance(one, Aggregation) else ()
             for name in (name for table in tables for name in table.files):
+                if name == url:
+                    raise fragments.lost(url)
                 if not (is_url(name) or name.removeprefix("./").startswith(own)):
                     raise OptionError(
                         f"{url} was not written: variable {one.name!r} would refer to files of this machine, which are "
@@ -163,6 +167,8 @@ def _write_here(
     if refused:
         raise _refusal(refused, target)
     kept = {path: work for path, work in works.items() if not work.left_out}
+    if not target.grows:
+        fragments.refuse_to_lose(target.path, (work.referring for work in kept.values()), target.base)
     made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
     with written(target.path) as aside:

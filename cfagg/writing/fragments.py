@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.source import open_source
-from cfagg.errors import AccessError, CfaggError
+from cfagg.errors import AccessError, CfaggError, TargetError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation, Partitions
 from cfagg.runtime.budget import worker_count
@@ -24,7 +24,17 @@ from cfagg.writing.netcdf import BLOCK, blocks, define, locked
 from cfagg.writing.plan import Work
 from cfagg.writing.references import home_of
 
-__all__ = ["names_of", "others", "place_for", "reached", "write_fragments"]
+__all__ = [
+    "holds_values",
+    "is_one_of",
+    "lost",
+    "names_of",
+    "others",
+    "place_for",
+    "reached",
+    "refuse_to_lose",
+    "write_fragments",
+]
 
 #: Attributes that define the meaning of values: a fragment has its own.
 _KEPT = ("standard_name", "long_name", "units", "calendar", "_FillValue", "missing_value", "_Unsigned")
@@ -85,6 +95,48 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
                 yield None
             inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
             queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
+
+
+def holds_values(path: Path) -> bool:
+    """Return whether a path is an existing file with values of its own that is not an aggregation."""
+    try:
+        groups = list(open_source(str(path)).root.walk())
+    except (CfaggError, OSError):
+        return False
+    found = [one for group in groups for one in group.variables.values()]
+    return bool(found) and not any(isinstance(one, Aggregation) for one in found)
+
+
+def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
+    """Raise an error if a new file would replace one to which it refers, and so lose the values in it."""
+    if not os.path.lexists(target):
+        return
+    there, known, all_of = os.path.realpath(target), dict[str, str](), list(aggregations)
+    # What is in other aggregations is only looked for if values would be lost: it takes opening every file.
+    found = holds_values(target) and there in reached(all_of, str(target), home)
+    for name in (n for one in all_of for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
+        folder, slash, last = name.rpartition("/")
+        if not is_url(name) and not is_url(home):
+            if folder not in known:
+                known[folder] = os.path.realpath(os.path.join(home, folder or slash)).rstrip("/")  # noqa: PTH118
+            found = found or f"{known[folder]}/{last}" == there
+    if found:
+        raise lost(target)
+
+
+def lost(target: Path | str) -> TargetError:
+    """Return the error that a file is needed by what would replace it."""
+    return TargetError(
+        f"{target} was not replaced: what is written refers to it, and its values would be lost; choose another name"
+    )
+
+
+def is_one_of(target: Path, files: Iterable[str]) -> bool:
+    """Return whether a path is an existing file that is among some files of this machine, under any name."""
+    if not os.path.lexists(target):
+        return False
+    there = os.path.realpath(target)
+    return any(os.path.realpath(one) == there for one in files if not is_url(one))
 
 
 def _escaped(name: str) -> str:

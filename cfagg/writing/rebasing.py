@@ -29,6 +29,7 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
+from cfagg.writing.fragments import refuse_to_lose
 from cfagg.writing.references import as_path, home_of, relative, renamed
 from cfagg.writing.report import Report
 
@@ -92,7 +93,7 @@ def rebase(
     >>> cfagg.rebase("temperature.nca", "/archive/cmip5", "/data/cmip5")  # doctest: +SKIP
     """
     given = a_place(path, storage_options)
-    before, after = (a_path(p, n, expected="name a directory").rstrip("/") for p, n in ((old, "old"), (new, "new")))
+    before, after = _prefix(old, "old"), _prefix(new, "new")
     target = _target(given, output, target_options, overwrite=overwrite)
     source = open_any(given)
     handle = handles.get(absolute(given))
@@ -120,6 +121,8 @@ def rebase(
         seen = next((name for one in found.values() for name in one.partitions.files), None)
         example = f"; one is {seen!r}" if seen is not None else ", since all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
+    if isinstance(target, Path) and output is not None:
+        refuse_to_lose(target, (renamed(one, change.of(one)) for one in found.values()), base)
     with _written(target, handle, create=output is not None and not overwrite) as aside:
         # Edit the very file whose references were checked, even if its name refers to another by now.
         with aside.open("wb") as copy:
@@ -138,6 +141,14 @@ def rebase(
         partitions=sum(one.grid.size for one in found.values()),
         notes=(f"{moved:,} file name{'s'[: moved != 1]} moved from {before or '/'} to {after or '/'}",),
     )
+
+
+def _prefix(value: Any, name: str) -> str:
+    """Return a directory without a slash at its end, so the root as an empty text."""
+    found = a_path(value, name, expected="name a directory")
+    if not found:
+        raise OptionError(f"{name}: '' is not the name of a directory; '.' is this one")
+    return found.rstrip("/")
 
 
 def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overwrite: bool) -> Path | Url:

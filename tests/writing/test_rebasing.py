@@ -76,6 +76,13 @@ def test_whole_components_of_paths_are_compared(path):
         cfagg.rebase(path, "par", "x")
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("names", [("", "x"), ("parts", "")])
+def test_an_empty_name_is_not_taken_for_the_root(path, names):
+    with pytest.raises(OptionError, match=r"'' is not the name of a directory; '\.' is this one"):
+        cfagg.rebase(path, *names)
+
+
 @pytest.mark.few(2)
 def test_references_become_urls(path):
     cfagg.rebase(path, "parts", "https://host/data")

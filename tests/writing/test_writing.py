@@ -801,3 +801,31 @@ def test_a_cf_role_of_numbers_marks_nothing(tmp_path, to):
         root["own"].cf_role = [1.0, 2.0]
     cfagg.convert(path, tmp_path / "b.nc", to=to, on_loss="materialise")
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("test1.nc", lambda name: cfagg.write(cfagg.read("test1.nc"), name, overwrite=True)),
+        ("test1.nc", lambda name: cfagg.write(cfagg.read("temperature.nca"), name, overwrite=True)),
+        ("link.nc", lambda name: cfagg.write(cfagg.read("test1.nc"), name, overwrite=True)),
+        ("test1.nc", lambda name: cfagg.write(cfagg.read("link.nc"), name, overwrite=True)),
+        ("test2.nc", lambda name: cfagg.write(cfagg.read("temperature.nca").isel(time=slice(12, 48)), name,
+                                              overwrite=True)),
+        ("test1.nc", lambda name: cfagg.convert("temperature.nca", name, to="CF-1.13", overwrite=True)),
+        ("test1.nc", lambda name: cfagg.aggregate("temperature.nca", output=name, overwrite=True)),
+        ("test1.nc", lambda name: cfagg.rebase("temperature.nca", "test2.nc", "test2.nc", output=name, overwrite=True)),
+        ("test1.nc", lambda name: cfagg.index("test1.nc", output=name, to="kerchunk", overwrite=True)),
+        ("test1.nc", lambda name: cfagg.index("temperature.nca", output=name, overwrite=True)),
+        ("temperature.nca", lambda name: cfagg.index("temperature.nca", output=name, overwrite=True)),
+    ],
+)  # fmt: skip
+def test_a_file_is_never_replaced_by_what_refers_to_it(samples, tmp_path, monkeypatch, name, write):
+    for one in ("test1.nc", "test2.nc", "temperature.nca"):
+        shutil.copy(samples / one, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("link.nc").symlink_to("test1.nc")
+    before = {one: one.read_bytes() for one in Path().iterdir()}
+    with pytest.raises(TargetError, match="was not replaced: what is written refers to it"):
+        write(name)
+    assert {one: one.read_bytes() for one in Path().iterdir()} == before

@@ -23,6 +23,7 @@ from cfagg.writing.exports import kerchunk
 from cfagg.writing.exports.content import nodes_of
 from cfagg.writing.exports.planned import Node, Planned
 from cfagg.writing.exports.planning import Means
+from cfagg.writing.fragments import is_one_of, lost
 from cfagg.writing.plan import OnLoss
 from cfagg.writing.report import Report
 
@@ -74,6 +75,9 @@ def export(
     root, losses, left = _judged(root, name, means)
     arrays = [a for node in root.walk() for a in node.arrays]
     here = next((k.path for a in arrays for k in a.references.files if not is_url(k.path)), None)
+    used = (source.path, *(k.path for a in arrays for k in a.references.files))
+    if overwrite and url is None and is_one_of(Path(name), used):
+        raise lost(name)
     if isinstance(url, Url) and here is not None:
         raise OptionError(
             f"{url} was not written: it would refer to {here}, a file of this machine; write it to this machine"

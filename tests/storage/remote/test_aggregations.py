@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg import demo
 from cfagg.cli.main import main
 from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError
 from cfagg.storage import objects, s3_writing
@@ -56,6 +57,13 @@ def test_a_file_is_replaced_with_its_fragments_and_only_if_it_may_be(home) -> No
     with pytest.raises(TargetError, match="not fragments"):
         cfagg.write(computed(2), f"{home}/a.nc", overwrite=True)
     np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
+
+
+def test_an_object_is_never_replaced_by_a_file_that_refers_to_it(home) -> None:
+    ObjectStore(home, {}).put("a.nc", demo.sample("test1.nc"))
+    with pytest.raises(TargetError, match="was not replaced: what is written refers to it"):
+        cfagg.write(cfagg.read(f"{home}/a.nc"), f"{home}/a.nc", overwrite=True)
+    assert ObjectStore(home, {}).read("a.nc") == demo.sample("test1.nc").read_bytes()
 
 
 @pytest.mark.parametrize(
