@@ -18,7 +18,7 @@ from cfagg.conventions.detection import is_private
 from cfagg.errors import CfaggError, LossError
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
-from cfagg.storage.access import Access
+from cfagg.storage.access import Access, NamedAccess
 from cfagg.writing.attributes import netcdf_attributes
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import as_netcdf, elsewhere
@@ -173,7 +173,9 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     """Return an aggregation with its readers."""
     if not isinstance(reader, AggregationReader):
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
-    home = home_of(reader.access.parent, aggregation.partitions.files)
+    # The names of files that the user named begin nowhere; some of these may be URLs, and others paths.
+    named = isinstance(reader.access, NamedAccess)
+    home = "/" if named else home_of(reader.access.parent, aggregation.partitions.files)
     return Aggregated(aggregation, home, reader.with_gaps().read, partial(_says, reader), partial(dims_of, reader))
 
 

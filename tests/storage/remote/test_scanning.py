@@ -57,6 +57,17 @@ def test_objects_become_one_array_with_the_values_of_all(home: str) -> None:
     np.testing.assert_array_equal(whole.values, np.concatenate(expected))
 
 
+def test_objects_and_files_of_this_machine_are_put_together(home: str, tmp_path: Path) -> None:
+    given = [f"{home}/data/m0.nc", str(tmp_path / "files/m1.nc"), f"{home}/data/m2.nc"]
+    cfagg.aggregate(given[:2], output=tmp_path / "a.nc")
+    cfagg.aggregate(given[2], output=tmp_path / "a.nc", append=True, allow=[home])
+    found = cfagg.read(tmp_path / "a.nc", allow=[home])["tas"]
+    assert [*cfagg.open_aggregation(tmp_path / "a.nc", "tas").partitions.files] == [given[0], "files/m1.nc", given[2]]
+    np.testing.assert_array_equal(found.values, cfagg.aggregate(given)["tas"].values)
+    cfagg.write(cfagg.aggregate(given), tmp_path / "b.nc")
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc", allow=[home])["tas"].values, found.values)
+
+
 def test_the_state_of_an_object_is_its_tag(home: str) -> None:
     first, *_, store = scan(places(f"{home}/data/"))
     assert first.state is not None
