@@ -24,8 +24,11 @@ _EXPECTED = "name files, patterns, directories or URLs"
 #: Suffixes of files that are accepted without opening them; other files in a directory are checked.
 _KNOWN = (".nc", ".nc4", ".cdf", ".netcdf", ".nca", ".pp", ".ff", ".h5", ".hdf5")
 
-#: Suffixes of files that are never found by a directory: those written by cfagg beside a file, and text.
-_OURS = (".cfagg-index", ".fragments", ".cdl")
+#: The end of the names that cfagg gives to what it writes beside an aggregation file.
+_BESIDE = r"\.cfagg-index|\.fragments(-\d+)?"
+
+#: Names that are never found by a directory: what is written beside a file, and text.
+_OURS = re.compile(rf".*({_BESIDE}|\.cdl)", re.DOTALL)
 
 #: Documents by which a Zarr store is recognised in a listing.
 _ROOTS = ("zarr.json", ".zgroup", ".zarray")
@@ -47,10 +50,11 @@ def places(
     A file with several names, for example through links, counts once, under its first name; `same` may define which
     names are the same. Matches of patterns and directories are sorted by name, with numbers in numerical order. A
     directory includes the files of known formats at any depth and the Zarr stores, one of which it may be itself;
-    hidden files are excluded, as in patterns, and files in `without` are always excluded.
+    hidden files are excluded, as in patterns, and files in `without` are always excluded, with what is beside them.
     """
     left_out = {absolute(name) for name in without}
     never = set(map(itself, left_out))
+    beside = re.compile("|".join(rf"{re.escape(name)}({_BESIDE})(/.*)?" for name in left_out) or "(?!)", re.DOTALL)
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
     if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise OptionError(f"files: found an object of type {type(files).__name__}; {_EXPECTED}")
@@ -59,7 +63,7 @@ def places(
     for one in given:
         for place in _meant(one, storage_options, allowed, left_out):
             one_file = itself(place)
-            if one_file not in never:  # under another name as well
+            if one_file not in never and not beside.fullmatch(place):  # under another name as well
                 found.setdefault(same(place) if same else one_file, place)
     if not found:
         but = f" but {', '.join(sorted(left_out))}, which is written" if left_out else ""
@@ -157,7 +161,7 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
         below = []
         for name, is_folder in names:
             there = f"{path.rstrip('/')}/{name}"
-            if name.endswith(_OURS) or there in without:
+            if _OURS.fullmatch(name) or there in without:
                 continue
             if is_folder:
                 below.append((there, above | {own}))
@@ -210,6 +214,7 @@ def _listed(url: Url, without: set[str]) -> list[str]:
     names = sorted({next(iter(_parents(key) & tops), key) for key in keys}, key=natural)
     if pattern is None:
         chosen = [n for n in names if n in tops or n.lower().endswith(_KNOWN)]
+        chosen = [n for n in chosen if not any(map(_OURS.fullmatch, n.split("/")))]
     else:
         wanted = url[len(home) + 1 :].split("/")
         chosen = [n for n in names if _fits(n.split("/"), wanted)]

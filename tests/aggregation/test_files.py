@@ -82,6 +82,18 @@ def test_the_output_is_left_out_however_it_is_named(tmp_path: Path) -> None:
         assert places(given, without=[names[1]]) == names[:1]
 
 
+@pytest.mark.parametrize("fragments", ["fragments", "fragments-2", "fragments-13"])
+def test_what_is_written_beside_the_output_is_left_out_however_it_is_named(tmp_path: Path, fragments: str) -> None:
+    name, output = months(tmp_path, 2)
+    (tmp_path / "m1.nc.cfagg-index").write_bytes(b"PAR1")
+    inside = month(tmp_path / f"m1.nc.{fragments}" / "tas.0.nc", 3)
+    for given in (tmp_path, f"{tmp_path}/*", f"{tmp_path}/**", [*tmp_path.iterdir()], [name, inside, inside.parent]):
+        assert places(given, without=[output]) == [name]
+    # A directory never stands for the fragments in it.
+    assert places(tmp_path) == [name, output]
+    assert places(inside.parent) == [str(inside)]
+
+
 def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
     (name,) = months(tmp_path, 1)
     (tmp_path / "loop").symlink_to(tmp_path)

@@ -46,6 +46,10 @@ def test_a_pattern_and_a_folder_of_an_object_store_are_listed(home: str) -> None
     assert ends(places(f"{home}/data/"), home) == ["m0.nc", "m1.nc", "m2.nc", "m3.zarr"]
     assert ends(places(f"{home}/data/*"), home) == ["README", "m0.nc", "m1.nc", "m2.nc", "m3.zarr"]
     assert ends(places(f"{home}/data/m3.zarr/"), home) == ["m3.zarr/"]
+    for folder in ("m0.nc.fragments", "m0.nc.fragments-2"):
+        ObjectStore(home, {}).put(f"data/{folder}/tas.0.nc", ObjectStore(home, {}).read("data/m0.nc"))
+    assert ends(places(f"{home}/data/"), home) == ["m0.nc", "m1.nc", "m2.nc", "m3.zarr"]
+    assert ends(places(f"{home}/**/*.nc", without=[f"{home}/data/m0.nc"]), home) == ["m1.nc", "m2.nc"]
     with pytest.raises(SourceNotFoundError, match="nothing matches"):
         places(f"{home}/data/*.pp")
 
