@@ -10,6 +10,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cfagg.errors import (
+    CalendarError,
+    CfaggError,
     OptionError,
     SourceError,
     UnknownConventionWarning,
@@ -159,6 +161,14 @@ def read(
             # Others were requested, so what cannot be read is left out by choice.
             lost += found
             options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
+        except (ValueError, SourceError) as error:
+            cause = error.__cause__ if isinstance(error, SourceError) else error
+            if not isinstance(cause, ValueError) or isinstance(cause, CfaggError):
+                raise
+            reason = None if options.get("decode_times") is False else _undecodable(name, group, options)
+            if reason is None:
+                raise
+            raise reason from error
     if kept is None:
         return dataset
     _warn_of_missing_coordinates(dataset, kept, lost, name)
@@ -256,6 +266,31 @@ def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
         others, hint = some(dataset.variables), closest(unknown[0], dataset.variables)
         raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}{hint}")
     return dataset[kept]
+
+
+def _undecodable(name: str, group: str | None, options: Mapping[str, Any]) -> CalendarError | None:
+    """Return the error about the times that xarray cannot decode, whose own names no file and no variable."""
+    import xarray
+
+    from cfagg.cf.calendars import parse
+
+    with xarray.open_dataset(name, group=group, **{**options, "decode_times": False}) as raw:
+        for path, variable in raw.variables.items():
+            units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
+            if not isinstance(units, str) or " since" not in units:
+                continue
+            where, remedy = f"{name}: variable {path!r}", "decode_times=False leaves times undecoded"
+            try:
+                parse(units, None if calendar is None else str(calendar))
+                xarray.decode_cf(xarray.Dataset({path: variable}))
+            except CalendarError as error:
+                return CalendarError(f"{where}: {error.message}; {remedy}")
+            except ValueError:
+                return CalendarError(
+                    f"{where}: units {units!r} in calendar {'standard' if calendar is None else calendar!r} are "
+                    f"not decoded by xarray; use seconds, minutes, hours or days; {remedy}"
+                )
+    return None
 
 
 def _listed(names: str | Iterable[str] | None) -> list[str]:

@@ -11,6 +11,7 @@ import xarray as xr
 import cfagg
 from cfagg.errors import (
     AccessError,
+    CalendarError,
     ConventionError,
     FragmentNotFoundError,
     OptionError,
@@ -332,3 +333,24 @@ def test_the_name_of_a_file_does_not_end_as_that_of_a_directory(path):
     for function in (cfagg.read, cfagg.show, cfagg.check):
         with pytest.raises(FileNotFoundError, match=f"{path.name}/"):
             function(f"{path}/")
+
+
+@pytest.mark.parametrize(
+    ("units", "calendar", "reason"),
+    [
+        ("days since 2000-01-01", "foo", "calendar 'foo' is unknown; expected one of standard, "),
+        ("days since 2000-02-30", "noleap", "the date '2000-02-30' of units '.*' does not exist in calendar noleap"),
+        ("months since 2000-01-01", "noleap", "units 'months since .* in calendar 'noleap' are not decoded by xarray"),
+    ],
+)
+@pytest.mark.parametrize("form", ["nc", "zarr"])
+def test_times_that_xarray_cannot_decode_are_named(units, calendar, reason, form, tmp_path):
+    time = xr.Variable("time", [0.0, 1.0], {"units": units, "calendar": calendar})
+    made = xr.Dataset(
+        {"tas": ("time", [1.0, 2.0])}, {"time": time, "other": ("time", [0, 1], {"units": "days since 1990-01-01"})}
+    )
+    file = tmp_path / f"a.{form}"
+    made.to_netcdf(file) if form == "nc" else made.to_zarr(file, consolidated=False)
+    with pytest.raises(CalendarError, match=rf"{form}: variable 'time': {reason}.*; decode_times=False leaves"):
+        cfagg.read(file)
+    assert cfagg.read(file, decode_times=False).time.values.tolist() == [0, 1]
