@@ -80,30 +80,40 @@ def _distinct(
 def in_type_of(
     said: Instructions, term: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
-    """Return values in the type of the aggregation, which must be able to represent them."""
+    """Return values as the aggregation stores them; its type, with ``_Unsigned``, must be able to represent them.
+
+    Values of its own type are taken as stored in the same way.
+    """
     dtype = said.dtype.newbyteorder("=")
     if dtype.kind == "O" and values.dtype.kind == "O":
         return values
     if dtype.kind not in "iuf" or values.dtype.kind not in "iuf":
         raise said.error(f"{term}: {said.terms[term]!r} holds {_named(values.dtype)}, the aggregation {_named(dtype)}")
+    if values.dtype == dtype:
+        return values
+    flag = str(said.others.get("_Unsigned", "")).strip().lower()
+    kind = {"true": "u", "false": "i"}.get(flag, dtype.kind) if dtype.kind in "iu" else dtype.kind
+    meant = np.dtype(f"{kind}{dtype.itemsize}")
     with np.errstate(all="ignore"):
-        typed = values.astype(dtype)
-        if dtype.kind == "f":
-            lost = np.isinf(typed) & np.isfinite(values)
-        else:
+        typed = values.astype(meant)
+        if kind != "f":
             # In the common type, distinct integers beyond 2**53 would become equal.
             lost = (typed.astype(values.dtype) != values) | ((typed < 0) != (values < 0))
             if values.dtype.kind == "f":
-                info = np.iinfo(dtype)
+                info = np.iinfo(meant)
                 lost |= ~((values >= float(info.min)) & (values < float(info.max) + 1))
+        elif values.dtype.kind == "f":
+            lost = np.isinf(typed) & np.isfinite(values)
+        else:
+            lost = (typed.astype(values.dtype) != values) | (typed >= float(np.iinfo(values.dtype).max) + 1)
     lost &= ~missing
     if lost.any():
         first = int(np.flatnonzero(lost)[0])
         raise ConventionError(
             f"{said.subject}: {term}: the value {values[first]} of fragment {said.place(first, said.cells)} cannot be "
-            f"held by the type of the aggregation, {dtype.name}"
+            f"held by the type of the aggregation, {meant.name}"
         )
-    return typed
+    return typed.view(dtype)
 
 
 def _named(dtype: np.dtype[Any]) -> str:

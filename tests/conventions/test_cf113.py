@@ -180,7 +180,8 @@ def unique(path, dtype, values, *, kind=None, attributes=None, fill=None, master
         else:
             variable = root.createVariable("u", kind or dtype, ("f_t",), fill_value=fill)
             variable.setncatts(attributes or {})
-            variable[:] = np.ma.masked_equal(np.ma.array([-99 if v is None else v for v in values], kind or dtype), -99)
+            gone = [v is None for v in values]
+            variable[:] = np.ma.array(np.array([0 if v is None else v for v in values], kind or dtype), mask=gone)
         master = {"fill_value": master_fill} if master_fill is not None else {}
         files.aggregated(root, "x", dtype, ["t"], {"unique_values": "u", "map": "m"}, **master)
     return path
@@ -207,11 +208,21 @@ def test_a_missing_unique_value_is_the_missing_value_of_the_array(tmp_path):
 @pytest.mark.parametrize(
     ("dtype", "kind", "values"),
     [("i2", "i4", [1, 40000]), ("u1", "i2", [1, -2]), ("i4", "f8", [1, 2.5]), ("f4", "f8", [1, 1e300]),
-     ("i8", "f8", [1, 2.0**63])],
+     ("i8", "f8", [1, 2.0**63]), ("f8", "i8", [1, 2**53 + 1]), ("f4", "i4", [1, -(2**24) - 1]),
+     ("f8", "u8", [1, 2**64 - 1])],
 )  # fmt: skip
 def test_a_unique_value_that_the_type_of_the_array_cannot_hold_is_refused(tmp_path, dtype, kind, values):
     with pytest.raises(ConventionError, match=r"the value .* of fragment \[1\] cannot be held by the type"):
         cfagg.read(unique(tmp_path / "a.nc", dtype, values, kind=kind))
+
+
+@pytest.mark.parametrize(("kind", "values"), [("i1", [-3, 7]), ("u1", [253, 7]), ("i2", [253, 7])])
+def test_unique_values_of_an_array_of_unsigned_numbers_in_a_signed_type(tmp_path, kind, values):
+    said = {"_Unsigned": "true"} if kind == "i1" else None
+    path = unique(tmp_path / "a.nc", "i1", values, kind=kind, attributes=said)
+    with netCDF4.Dataset(path, "a") as root:
+        root["x"].setncattr("_Unsigned", "true")
+    assert data(path, "x").tolist() == [253, 253, 7, 7, 7]
 
 
 @pytest.mark.parametrize("attributes", [{"scale_factor": 2.0}, {"units": "degC"}])
