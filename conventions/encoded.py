@@ -23,6 +23,7 @@ __all__ = [
     "numbered",
     "of_byte_orders",
     "of_codes",
+    "of_dimensions",
     "of_layouts",
     "of_numbers",
     "of_versions",
@@ -134,6 +135,13 @@ def stored(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
     """Return which partitions have a fragment."""
     held: npt.NDArray[np.bool_] = aggregation.partitions.present & (aggregation.partitions.value < 0)
     return held
+
+
+def of_dimensions(aggregation: Aggregation) -> Iterator[Lack]:
+    """Yield the dimensions whose names cannot be in a list of words."""
+    odd = [dim for dim in aggregation.dims if dim.split() != [dim]]
+    if odd:
+        yield Lack("dimension", (", ".join(map(repr, odd)),), "names of dimensions are separated by blanks; rename it")
 
 
 def of_layouts(

@@ -18,6 +18,7 @@ from cfagg.conventions.encoded import (
     numbered,
     of_byte_orders,
     of_codes,
+    of_dimensions,
     of_layouts,
     of_numbers,
     own_attributes,
@@ -66,7 +67,7 @@ class Instructing:
         self, term: str, dims: tuple[str, ...], values: npt.NDArray[Any], attributes: dict[str, Any] | None = None
     ) -> None:
         """Add the variable of a term."""
-        self._terms[term] = self.names.variable(f"{self.aggregation.name}_{term}")
+        self._terms[term] = self.names.variable("_".join([*self.aggregation.name.split(), term]))
         self._variables[self._terms[term]] = dims, values, attributes or {}
 
     def encoded(self, dialect: str) -> Encoded:
@@ -126,6 +127,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     if not aggregation.grid.size:
         shape = ("x".join(map(str, aggregation.shape)),)
         yield Lack("an array without elements", shape, "a dimension of fragments has at least one of them")
+    yield from of_dimensions(aggregation)
     yield from of_codes(
         held & (partitions.part >= 0),
         "part of a sub-array",

@@ -14,6 +14,7 @@ from cfagg.conventions.encoded import (
     Names,
     of_byte_orders,
     of_codes,
+    of_dimensions,
     of_layouts,
     of_numbers,
     of_versions,
@@ -168,6 +169,7 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
         lambda layout: None if layout.fill is None else str(layout.fill),
     )
     yield from of_byte_orders(aggregation)
+    yield from of_dimensions(aggregation)
     yield from of_versions(partitions, fragment)
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "there are no terms", values=False)

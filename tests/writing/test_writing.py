@@ -829,3 +829,14 @@ def test_a_file_is_never_replaced_by_what_refers_to_it(samples, tmp_path, monkey
     with pytest.raises(TargetError, match="was not replaced: what is written refers to it"):
         write(name)
     assert {one: one.read_bytes() for one in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_dimensions_whose_names_have_blanks_are_losses_and_variables_keep_theirs(tmp_path, to):
+    ds = xr.Dataset({"my var": ("x", np.arange(3.0)), "v": (("x", "a dim"), np.ones((3, 2)))})
+    with pytest.raises(LossError, match=r"variable 'v': dimension \('a dim'\) is lost: names of dim"):
+        cfagg.write(ds, tmp_path / "a.nc", to=to)
+    report = cfagg.write(ds, tmp_path / "a.nc", to=to, on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [("v", "dimension"), ("v", "the variable")]
+    found = cfagg.read(tmp_path / "a.nc")
+    assert {name: one.values.tolist() for name, one in found.data_vars.items()} == {"my var": [0, 1, 2]}
