@@ -228,7 +228,7 @@ def test_only_the_modules_for_urls_can_make_a_connection() -> None:
 
 
 def test_an_array_keeps_its_whole_dimension_where_chunks_say_minus_one_or_nothing(tmp_path: Path) -> None:
-    cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks={"time": 5, "lat": -1})
+    cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks={"time": np.int64(5), "lat": -1})
     assert zarr.open_array(tmp_path / "a.zarr/tas", mode="r").chunks == (5, 64, 128)
 
 

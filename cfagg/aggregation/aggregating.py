@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import closest, paths
+from cfagg.errors.extras import check_chunks
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
@@ -63,7 +64,7 @@ def aggregate(
     append, update : bool
         Add to the existing aggregation at `output` without scanning its files again; also update files that changed.
     index : bool or path
-        Write an index beside `output` and use it for reading; or the path of an index to use.
+        Write an index beside `output` and use it for reading; or without `output`, the path of an index to use.
     to, on_loss, overwrite, relative_to
         How `output` is written, as by `cfagg.write`.
     as_tree : bool
@@ -110,6 +111,7 @@ def aggregate(
     from cfagg.aggregation.scanning import Scanner
     from cfagg.labelled.indexes import IndexingEntrypoint
 
+    check_chunks(chunks)
     known = {f.name for f in fields(Options)}
     rules = {name: options.pop(name) for name in list(options) if name in known}
     _check_decoding(options)
@@ -166,6 +168,8 @@ def output_of(
         if append or update:
             raise OptionError("append=True and update=True change a file: name it with output=")
         return None
+    if not isinstance(index, bool):
+        raise OptionError("index: the index of an aggregation file that is written is beside it: give True or False")
     from cfagg.aggregation.output import Output
     from cfagg.writing.writing import target_of
 

@@ -19,11 +19,12 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.errors.arguments import a_path, a_text, closest, names, paths, some, texts
-from cfagg.errors.extras import require
+from cfagg.errors.extras import check_chunks
 from cfagg.formats.icechunk import is_repository
 from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
 from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
+from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
@@ -106,11 +107,7 @@ def read(
     >>> ds = cfagg.read("temperature.nca")  # doctest: +SKIP
     >>> ds.tas.sel(time="2000-01").mean("time")  # doctest: +SKIP
     """
-    if chunks is not None:
-        if not isinstance(chunks, str | int | Mapping):
-            kind = type(chunks).__name__
-            raise OptionError(f"chunks: found an object of type {kind}; expected 'auto' or lengths by dimension")
-        require("arrays in chunks (chunks=)", "dask")
+    check_chunks(chunks)
     import xarray
 
     import cfagg.api.accessor  # noqa: F401  registers ds["tas"].cfagg
@@ -127,6 +124,7 @@ def read(
         several = cast("Dataset", aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given))
         return several if variables is None else _chosen(several, list(names(variables, "variables")), "files")
     allow = paths(allow)
+    worker_count(workers)
     name = a_place(path, storage_options, allow)
     engine = _engine(name, allow)
     if engine == "cfagg":
@@ -144,8 +142,8 @@ def read(
 
         _check_options(options, ZarrEntrypoint)
         # A store without consolidated metadata is valid, and no reason for xarray's warning.
-        known = {"consolidated": _is_consolidated(name, allow), "allow": allow, "chunked": chunks is not None}
-        options = {"engine": ZarrEntrypoint, **known, **options}
+        own = {"consolidated": _is_consolidated(name, allow), "chunked": chunks is not None}
+        options = {"engine": ZarrEntrypoint, "allow": allow, "workers": workers, **own, **options}
     else:
         options = {"engine": engine, **options}
     kept = None if variables is None else list(names(variables, "variables"))

@@ -131,7 +131,7 @@ def _entries(entry: Any, masks: bool) -> list[Any]:
     """Return the normalised form of one entry of a key, for a mask an entry per dimension."""
     if entry is None or entry is Ellipsis or isinstance(entry, slice):
         return [entry]
-    if not isinstance(entry, bool | np.bool_) and hasattr(entry, "__index__") and not np.ndim(entry):
+    if hasattr(entry, "__index__") and not np.ndim(entry) and np.asarray(entry).dtype != bool:
         return [operator.index(entry)]
     array = np.asarray(entry)
     if array.dtype == bool and array.ndim and (masks or array.ndim == 1):

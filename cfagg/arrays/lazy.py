@@ -28,6 +28,7 @@ from cfagg.formats.zarr.documents import is_there, node_folder, store_path
 from cfagg.formats.zarr.metadata import open_array as array_at
 from cfagg.formats.zarr.remote import one_look
 from cfagg.model import Grid, Regular
+from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 if TYPE_CHECKING:
@@ -259,6 +260,7 @@ def open_array(
     from cfagg.arrays.opening import open_any, open_reader
 
     a_text(variable, "variable", "the name or path of a variable")
+    worker_count(workers)
     if group is not None:
         variable = f"{a_text(group, 'group', 'the path of a group').strip('/')}/{variable.lstrip('/')}"
     places = paths(allow)

@@ -6,10 +6,12 @@ Errors in a ``--storage-option`` are reported without its value, which may be a 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -211,12 +213,10 @@ def _listed(lists: Iterable[str]) -> Iterator[str]:
     from cfagg.errors import SourceError
 
     for name in lists:
-        if name == "-":
-            lines = sys.stdin.read().splitlines()
-        else:
-            try:
-                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
-                    lines = stream.read().splitlines()
-            except OSError as error:
-                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
+        try:
+            text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except OSError as error:
+            raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
+        # Names may contain anything but the end of a line, and need not be text in the encoding of standard input.
+        lines = re.split("\r?\n", os.fsdecode(text))
         yield from (line for line in lines if line.strip())

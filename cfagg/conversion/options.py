@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Literal
 
 from cfagg.errors import LimitError, OptionError, UnsupportedError
@@ -121,6 +122,6 @@ def _shards(
 def _lengths(given: Mapping[str, Any], what: str, one: str) -> tuple[tuple[str, int], ...]:
     """Return checked lengths by dimension."""
     for dim, length in given.items():
-        if isinstance(length, bool) or not isinstance(length, int) or (length < 1 and length != -1):
+        if isinstance(length, bool) or not isinstance(length, Integral) or (length < 1 and length != -1):
             raise LimitError(f"{what} of {length!r} along {dim!r}: {one} length is at least 1, or -1 for the whole")
     return tuple((str(d), int(n)) for d, n in given.items())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import Any
 
-from cfagg.errors import MissingExtraError
+from cfagg.errors import MissingExtraError, OptionError
 
-__all__ = ["require"]
+__all__ = ["check_chunks", "require"]
 
 #: Library -> extra of cfagg that installs it.
 _EXTRAS = {
@@ -33,6 +35,16 @@ def require(what: str, *libraries: str) -> None:
     for name in libraries:
         if not _is_there(name):
             raise MissingExtraError(f"{what} need {name}: pip install 'cfagg[{_EXTRAS[name]}]'", name=name)
+
+
+def check_chunks(chunks: Any) -> None:
+    """Raise an error if chunks for xarray are neither lengths nor ``"auto"``, or if there is no dask."""
+    if chunks is None:
+        return
+    if not (chunks == "auto" if isinstance(chunks, str) else isinstance(chunks, int | Mapping)):
+        kind = repr(chunks) if isinstance(chunks, str) else f"an object of type {type(chunks).__name__}"
+        raise OptionError(f"chunks: found {kind}; expected 'auto' or lengths by dimension")
+    require("arrays in chunks (chunks=)", "dask")
 
 
 def _is_there(name: str) -> bool:

@@ -12,8 +12,9 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.arrays.joined_source import JoinedSource
-from cfagg.errors import CfaggError, SourceError
+from cfagg.errors import CfaggError, OptionError, SourceError
 from cfagg.formats.opening import KERCHUNK
+from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import a_place
 
 if TYPE_CHECKING:
@@ -161,6 +162,9 @@ def _open(
     from cfagg.labelled.data_store import AggregationStore
 
     path = source.path
+    worker_count(workers)
+    if word_size not in (None, 1, 4, 8):
+        raise OptionError(f"word_size={word_size!r} is not known; choose 1, 4 or 8")
     access = source.access(allow)
     if groups is None:
         groups = [g.path for g in source.group(top).walk()]

@@ -56,6 +56,8 @@ class _Store(ZarrStore):
 
     #: Whether values will be unpacked.
     unpack: bool = False
+    #: Threads or requests of one read, if set by the user.
+    workers: int | None = None
 
     def open_store_variable(self, name: str) -> xr.Variable:
         """Return a variable."""
@@ -73,7 +75,7 @@ class _Store(ZarrStore):
                 # On another machine, each access is a request.
                 once = isinstance(store, KeyStore) and variable.dims == (name,) and found.size <= _LABELS
                 indexed = IndexedLabels if once else IndexedArray
-                lazy: Any = indexing.LazilyIndexedArray(indexed(ZarrReader(found), wrapper.dtype))
+                lazy: Any = indexing.LazilyIndexedArray(indexed(ZarrReader(found, workers=self.workers), wrapper.dtype))
                 variable._data = lazy
         variable.attrs.pop(COARSE, None)
         if variable.dims == ("_scalar_",) and variable.shape == (1,):
@@ -164,7 +166,7 @@ class ZarrEntrypoint(BackendEntrypoint):
     open_dataset_parameters = (
         "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
         "use_cftime", "decode_timedelta", "group", "consolidated", "zarr_format", "use_zarr_fill_value_as_mask",
-        "allow", "chunked",
+        "allow", "chunked", "workers",
     )  # fmt: skip
 
     def open_dataset(  # type: ignore[override]
@@ -177,6 +179,7 @@ class ZarrEntrypoint(BackendEntrypoint):
         use_zarr_fill_value_as_mask: bool | None = None,
         allow: Iterable[str | os.PathLike[str]] = (),
         chunked: bool = False,
+        workers: int | None = None,
         **decoding: Any,
     ) -> xr.Dataset:
         """Return a group of a store as a dataset; `chunked` if it will be divided into its chunks."""
@@ -212,6 +215,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                 if chunked and isinstance(store, KeyStore):
                     for name, array in arrays:
                         _check_count(str(store), name, _chunks(array)[0])
+                opened.workers = workers
                 opened.unpack = decoding.get("mask_and_scale") is not False
                 return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except FragmentReadError as error:

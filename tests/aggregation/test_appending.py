@@ -126,6 +126,12 @@ def test_files_that_changed_or_went_are_listed_and_nothing_is_written(tmp_path, 
     assert len(list(out.parent.iterdir())) == 2
 
 
+def test_an_index_in_another_place_than_beside_the_output_is_refused(tmp_path, out):
+    with pytest.raises(OptionError, match="is beside it: give True or False"):
+        cfagg.aggregate(months(tmp_path / "in", 2), output=out, index=tmp_path / "a.cfagg-index")
+    assert not out.exists()
+
+
 def test_an_update_takes_in_what_changed_at_its_place_and_leaves_out_what_went(tmp_path, out):
     files = months(tmp_path / "in", 5)
     order = [files[k] for k in (2, 0, 1, 3)]

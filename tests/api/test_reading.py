@@ -9,17 +9,20 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import (
     AccessError,
     CalendarError,
     ConventionError,
     FragmentNotFoundError,
+    LimitError,
     OptionError,
     SourceError,
     UnitsError,
     UnknownConventionWarning,
     UnreadableAggregationError,
 )
+from cfagg.labelled import zarr as zarr_engine
 from tests import nca_files
 
 MASTER = np.arange(20, dtype="f4").reshape(5, 4)
@@ -354,3 +357,32 @@ def test_times_that_xarray_cannot_decode_are_named(units, calendar, reason, form
     with pytest.raises(CalendarError, match=rf"{form}: variable 'time': {reason}.*; decode_times=False leaves"):
         cfagg.read(file)
     assert cfagg.read(file, decode_times=False).time.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["aggregation", "netcdf", "zarr", "several"])
+@pytest.mark.parametrize(
+    ("option", "wrong"), [("workers", 0), ("workers", "2"), ("workers", 1.5), ("chunks", "x"), ("chunks", [1])]
+)
+def test_options_of_odd_values_are_refused_whatever_is_read(path, tmp_path, form, option, wrong):
+    xr.Dataset({"v": ("x", np.arange(3.0))}).to_netcdf(tmp_path / "n.nc")
+    cfagg.convert(tmp_path / "n.nc", tmp_path / "z.zarr")
+    given = {"aggregation": path, "netcdf": tmp_path / "n.nc", "zarr": tmp_path / "z.zarr", "several": [path]}[form]
+    with pytest.raises((LimitError, OptionError), match=option):
+        cfagg.read(given, **{option: wrong})
+    if option == "workers" and form != "several":
+        with pytest.raises((LimitError, OptionError), match=option):
+            cfagg.open_array(given, "v", **{option: wrong})
+
+
+def test_a_size_of_words_that_there_is_not_is_refused_for_every_file(path, tmp_path):
+    for given in (path, cfagg.demo.sample("pp/umfile.pp"), cfagg.demo.sample("test1.nc")):
+        with pytest.raises(OptionError, match="word_size=3 is not known; choose 1, 4 or 8"):
+            cfagg.read(given, word_size=3)
+
+
+def test_a_zarr_store_is_read_by_as_many_threads_as_are_given(tmp_path, monkeypatch):
+    cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "z.zarr", chunks={"time": 1})
+    made = []
+    monkeypatch.setattr(zarr_engine, "ZarrReader", lambda array, workers: made.append(workers) or ZarrReader(array))
+    assert cfagg.read(tmp_path / "z.zarr", workers=3)["tas"].shape == (12, 64, 128)
+    assert set(made) == {3}

@@ -105,9 +105,10 @@ def test_text_is_indexed_as_numpy_does_and_read_by_chunk(tmp_path: Path, version
 
 
 @pytest.mark.parametrize(
-    "key", [(0, 0, 0, 0), (..., ...), 7, [9], "x", 1.5, (slice(None), np.ones(3, bool)), ([0, 1], [0, 1, 2])]
-)
-def test_keys_that_numpy_refuses_are_refused(lazy: LazyArray, key: Any) -> None:
+    "key", [(0, 0, 0, 0), (..., ...), 7, [9], "x", 1.5, (slice(None), np.ones(3, bool)), ([0, 1], [0, 1, 2]), True,
+            np.array(True)]
+)  # fmt: skip
+def test_keys_that_numpy_refuses_and_masks_without_dimensions_are_refused(lazy: LazyArray, key: Any) -> None:
     with pytest.raises(SelectionError):
         lazy[key]
 

@@ -98,8 +98,12 @@ def test_names_come_from_standard_input_and_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = months(tmp_path, 3)
-    (tmp_path / "list").write_text(f"{names[1]}\n\n")
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{names[0]}\n"))
+    # Names of bytes that are no text, and with what else ends a line in Python.
+    odd = [os.fsdecode(os.fsencode(tmp_path) + end) for end in (b"/a\xff.nc", "/b\x85\u2028\x0b.nc".encode())]
+    for name, new in zip(names, odd, strict=False):
+        Path(name).rename(new)
+    (tmp_path / "list").write_bytes(os.fsencode(f"{odd[1]}\r\n\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(os.fsencode(f"{odd[0]}\n")), encoding="utf-8"))
     assert cli.main(["aggregate", names[2], "--files-from", "-", "--files-from", str(tmp_path / "list")]) == 0
     assert "3 joined along time" in capsys.readouterr().out
 
