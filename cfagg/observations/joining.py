@@ -225,6 +225,10 @@ def join_observations(
 def _named(datasets: Any) -> dict[str, Any]:
     if isinstance(datasets, Mapping):
         named = {str(k): v for k, v in datasets.items()}
+        if len(named) < len(datasets):
+            raise OptionError(
+                f"several datasets have the same name as text: {', '.join(map(repr, datasets))}; rename one"
+            )
     elif isinstance(datasets, (str, bytes)) or not isinstance(datasets, Sequence):
         raise OptionError(f"{datasets!r:.80} is not a mapping of names to datasets, and no sequence of datasets")
     else:

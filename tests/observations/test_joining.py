@@ -113,6 +113,11 @@ def test_no_common_date_raises(pair) -> None:
         cfagg.join_observations({"a": pair[0], "b": analysis("1990-01-01")}, dates="common")
 
 
+def test_names_that_are_the_same_as_text_raise(pair) -> None:
+    with pytest.raises(OptionError, match="same name as text: 1, '1'"):
+        cfagg.join_observations({1: pair[0], "1": pair[1]})
+
+
 @pytest.mark.parametrize("datasets", [[], {}, "synop.zarr", ["synop.zarr"], {"a": 3}, 3])
 def test_what_is_no_dataset_raises(datasets) -> None:
     with pytest.raises(OptionError):
