@@ -41,8 +41,8 @@ class CsvSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list
-        of them; names ending in .gz or .bz2 are compressed.
+        ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
+        redirect to, or a list of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time (``06:00``, or ``60000`` as a number).  ``date_format``: as for strptime, ISO 8601 if not given.
@@ -71,7 +71,7 @@ class CsvSource(FileSource):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         table = settings_of(_Text, config)
-        super().__init__("csv", config, table.path, partial(_blocks, table), table.options)
+        super().__init__("csv", config, table.path, partial(_blocks, table), table.options, table.allow)
 
 
 def _dates(value: Any) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ class _Files(Section):
     columns: Names | None = None
     flavour: _Flavour = _Flavour()
     options: ByName = Field(default_factory=dict)
+    allow: Names = ()
 
 
 class NetcdfSource(FileSource):
@@ -67,7 +68,8 @@ class NetcdfSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list of them.  ``columns``:
+        ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
+        redirect to, or a list of them.  ``columns``:
         the variables, all numeric ones of observations if not given.  ``flavour``: names of the variables
         ``date``, ``latitude`` and ``longitude`` if attributes do not identify them.
 
@@ -83,13 +85,15 @@ class NetcdfSource(FileSource):
     Traceback (most recent call last):
     ...
     cfagg.errors.ConventionError: recipe: cannot be used as written
-      - colums: is not known here (known: columns, flavour, options, path); did you mean columns?
+      - colums: is not known here (known: allow, columns, flavour, options, path); did you mean columns?
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         files = settings_of(_Files, config)
         flavour = files.flavour.model_dump(exclude_none=True)
-        super().__init__("netcdf", config, files.path, partial(_all, flavour, files.columns), files.options)
+        super().__init__(
+            "netcdf", config, files.path, partial(_all, flavour, files.columns), files.options, files.allow
+        )
 
 
 def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[str]) -> Iterator[pd.DataFrame]:

@@ -32,6 +32,7 @@ class _Store(Section):
     path: Path
     columns: Names | None = None
     options: ByName = Field(default_factory=dict)
+    allow: Names = ()
 
 
 class ObservationsSource:
@@ -41,13 +42,13 @@ class ObservationsSource:
     ----------
     config : mapping
         ``path``: a directory, or an address of a store in an object store.  ``columns``: the variables, all if not
-        given.  ``options``: settings for an object store, as for `cfagg.open_observations`.
+        given.  ``options`` and ``allow``: for an address, as for `cfagg.open_observations`.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         settings = settings_of(_Store, config)
         path = config.path(settings.path) if isinstance(config, Config) else settings.path
-        self.path = a_place(path, settings.options, options_name="options")
+        self.path = a_place(path, settings.options, settings.allow, options_name="options")
         self.places = (self.path,)
         self.columns = settings.columns
         self._store: Any = None
@@ -89,7 +90,8 @@ class ObservationsSource:
         if self._store is None:
             from cfagg.observations.store import open_store
 
-            store = open_store(self.path, self.path.options.given if isinstance(self.path, Url) else None)
+            given = (self.path.options.given, self.path.options.allow) if isinstance(self.path, Url) else ()
+            store = open_store(self.path, *given)
             problems = [
                 Problem(n, f"is not a variable{closest(n, store.variables)}")
                 for n in self.columns or ()

@@ -37,7 +37,8 @@ class ParquetSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with ``options`` for its server, or a list of them.  ``columns``:
+        ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
+        redirect to, or a list of them.  ``columns``:
         the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
         ``longitude``. ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
         ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
@@ -60,7 +61,9 @@ class ParquetSource(FileSource):
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._columns = settings_of(Columns, config)
         self._files: list[_File] | None = None
-        super().__init__("parquet", config, self._columns.path, self._everything, self._columns.options)
+        super().__init__(
+            "parquet", config, self._columns.path, self._everything, self._columns.options, self._columns.allow
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": None}
@@ -220,7 +223,7 @@ class ArrowSource(FileSource):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         columns = settings_of(Columns, config)
-        super().__init__("arrow", config, columns.path, partial(_blocks, columns), columns.options)
+        super().__init__("arrow", config, columns.path, partial(_blocks, columns), columns.options, columns.allow)
 
 
 def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.errors import SourceError, SourceNotFoundError, StaleError
 from cfagg.observations.frames import attributes_of, with_attributes
 from cfagg.observations.registry import Config
 from cfagg.runtime.publishing import refusals_of, sync_tree
@@ -62,12 +62,12 @@ def expand(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def stamp(paths: Iterable[str]) -> list[list[Any]]:
-    """Return path, size and modification time of files, to detect changes."""
+def stamp(paths: Iterable[str], *, anew: bool = False) -> list[list[Any]]:
+    """Return path, size and modification time of files, to detect changes; if `anew`, servers are asked again."""
     found = []
     for path in paths:
         if isinstance(path, Url):
-            key = handles.get(path).key
+            key = (handles.renew(path) if anew else handles.get(path)).key
             found.append([str(path), key.size, key.modified])
             continue
         status = Path(path).stat()
@@ -184,12 +184,17 @@ class FileSource:
         paths: Iterable[str],
         blocks: Callable[[list[str]], Iterator[pd.DataFrame]],
         options: Mapping[str, Any] | None = None,
+        allow: Iterable[str] = (),
     ) -> None:
         self._name = name
-        self._config = json.dumps({k: v for k, v in config.items() if k != "options"}, sort_keys=True, default=str)
+        self._config = json.dumps(
+            {k: v for k, v in config.items() if k not in ("options", "allow")}, sort_keys=True, default=str
+        )
         named = (config.path(p) if isinstance(config, Config) else p for p in paths)
         #: Paths as given; remote ones include their options.
-        self.places = tuple(a_place(p, options, options_name="options") if is_url(p) or options else p for p in named)
+        self.places = tuple(
+            a_place(p, options, allow, options_name="options") if is_url(p) or options else p for p in named
+        )
         self._blocks = blocks
         self._sorted: SortedRows | None = None
         self._temporary = False
@@ -205,9 +210,17 @@ class FileSource:
     def prepare(self, directory: Path) -> None:
         """Read the files, unless the directory has their rows already."""
         paths = expand(self.places)
-        marks = json.dumps([self._name, self._config, stamp(paths)])
+        seen = stamp(paths)
+        marks = json.dumps([self._name, self._config, seen])
         digest = hashlib.sha256(marks.encode()).hexdigest()[:16]
-        self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._blocks(paths))
+        self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._unchanged(paths, seen))
+
+    def _unchanged(self, paths: list[str], seen: list[list[Any]]) -> Iterator[pd.DataFrame]:
+        """Yield all rows of the files, which must not change meanwhile."""
+        yield from self._blocks(paths)
+        for before, after in zip(seen, stamp(paths, anew=True), strict=True):
+            if before != after:
+                raise StaleError(f"{before[0]} changed while it was read; build again when it is complete")
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Yield the rows from `start` up to but excluding `end`."""

@@ -49,6 +49,7 @@ class Columns(Section):
     date_units: Text = ""
     attributes: dict[str, ByName] = Field(default_factory=dict)
     options: ByName = Field(default_factory=dict)
+    allow: Names = ()
 
     @property
     def dates(self) -> tuple[str, ...]:

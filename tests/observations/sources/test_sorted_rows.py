@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cfagg.errors import SourceError, TargetError
-from cfagg.observations.sources.sorted_rows import SortedRows
+from cfagg.errors import SourceError, StaleError, TargetError
+from cfagg.observations.sources.sorted_rows import FileSource, SortedRows
 
 
 def frame(days: list[int], unit: str = "us") -> pd.DataFrame:
@@ -77,6 +77,25 @@ def test_what_a_killed_process_left_is_not_taken_for_a_spool(tmp_path: Path) -> 
     (tmp_path / ".rows-left" / "00000.arrow").write_bytes(b"half")
     rows = SortedRows.build(tmp_path / "s", iter([frame([0])]))
     assert len(list(rows.read(datetime(2020, 1, 1), datetime(2021, 1, 1)))) == 1
+
+
+@pytest.mark.parametrize("way", ["shorter", "longer", "replaced"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1\n2\n")
+
+    def blocks(_: list[str]) -> Iterator[pd.DataFrame]:
+        yield frame([0])
+        if way == "replaced":
+            (tmp_path / "b").write_text("3\n4\n")
+            (tmp_path / "b").replace(path)
+        else:
+            path.write_text("1\n" * (1 if way == "shorter" else 3))
+
+    source = FileSource("csv", {}, [str(path)], blocks)
+    with pytest.raises(StaleError, match=r"a\.csv changed while it was read"):
+        source.prepare(tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -58,6 +58,29 @@ def test_a_file_on_a_web_server_gives_the_rows_of_the_file_here(server, name) ->
     assert {headers.get("authorization") for _, _, headers in server.seen} == {"Bearer an-unlikely-secret"}
 
 
+@pytest.mark.parametrize("name", [*KINDS, "a.zarr"])
+def test_a_redirect_is_followed_only_where_allow_admits_it(server, tmp_path, name) -> None:
+    if name == "a.zarr":
+        source, path = ObservationsSource, server.folder / name
+        dates = {"start": "2020-01-01", "end": "2020-01-31", "frequency": "1d"}
+        cfagg.create_observations({"dates": dates, "input": lambda *_: frame(), "output": {"layout": "tabular"}}, path)
+    else:
+        source, write = KINDS[name]
+        path = server.folder / name
+        write(path)
+    here = rows(source({"path": str(path)}))
+    with served(server.folder) as other:
+        inner = "/.zgroup" if name == "a.zarr" else ""
+        server.rules = {name + inner: [f"{other.url}/{name}{inner}"] * 9}
+        config = {"path": f"{server.url}/{name}", "options": SECRET}
+        with pytest.raises(AccessError, match=f"redirects to {other.url}.*allow="):
+            rows(source(config))
+        assert other.seen == []
+        assert_frame_equal(rows(source({**config, "allow": other.url})), here)
+        assert other.seen
+        assert not any("authorization" in headers for _, _, headers in other.seen)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_that_is_not_there_is_said_so(server, name) -> None:
     with pytest.raises(SourceNotFoundError, match="no such file"):
