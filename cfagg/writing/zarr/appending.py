@@ -290,7 +290,7 @@ def _write(
     claim.record(json.dumps(intent).encode())
     try:
         if place.commits:
-            for write in writes:
+            for write in (*writes, top):
                 place.swap(*write)  # a session accepts chunks only within the shapes that it knows
         chunks, stored = _put_all(place, _tasks(growths, increment, encoders, 1 if place.remote else _RUN), workers)
         place.swap_all([*writes, top])

@@ -125,6 +125,15 @@ def test_a_group_grows_and_others_stay(tmp_path: Path) -> None:
     xr.testing.assert_identical(read(path, "b"), series(0, 2))
 
 
+def test_a_repository_that_is_one_array_grows(tmp_path: Path) -> None:
+    path = tmp_path / "a.icechunk"
+    session = icechunk.Repository.create(icechunk.local_filesystem_storage(str(path))).writable_session("main")
+    zarr.create_array(session.store, data=np.arange(3), chunks=(2,), dimension_names=("time",))
+    session.commit("written")
+    cfagg.append(path, {"": np.arange(3, 9)}, "time")
+    np.testing.assert_array_equal(zarr.open_array(opened(path).readonly_session("main").store), np.arange(9))
+
+
 def test_arrays_that_would_be_left_behind_are_named(tmp_path: Path) -> None:
     path = written(tmp_path / "a.icechunk", series(0, 5))
     written(path, series(0, 5), group="b")
