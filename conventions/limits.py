@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cfagg.errors import OptionError
+
 __all__ = [
     "MAX_CHARACTERS",
     "MAX_CHUNK",
@@ -18,6 +20,17 @@ __all__ = [
     "MAX_TEXT",
     "MAX_VALUES",
 ]
+
+
+def _given(name: str, default: int) -> int:
+    """Return a limit that the environment may set."""
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise OptionError(
+            f"the environment variable {name}={text!r} is not a number of bytes above 0, such as {default}"
+        )
+    return int(text)
+
 
 #: Characters of one JSON text.
 MAX_TEXT = 2**31
@@ -40,6 +53,6 @@ MAX_REPAIR_WARNINGS = 20
 #: Objects inside one ``_ACCUMULATION_GROUP``: all combinations of fourteen dimensions.
 MAX_COMBINATIONS = 2**14
 #: Bytes of one decoded chunk; the environment variable CFAGG_MAX_CHUNK sets another limit for every process.
-MAX_CHUNK = int(os.environ.get("CFAGG_MAX_CHUNK") or 2**30)
+MAX_CHUNK = _given("CFAGG_MAX_CHUNK", 2**30)
 #: Bytes of the index of one shard.
 MAX_INDEX = 2**28

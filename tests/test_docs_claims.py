@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -391,3 +394,28 @@ def test_findings_of_a_rule_beyond_those_that_are_listed_are_counted_up_to_an_en
     (found,) = cfagg.check(tmp_path / "a.cdl", select="UNI002").sources
     assert [f.code for f in found.findings] == ["UNI002", "UNI002", "INT004"]
     assert dict(found.dropped) == {"UNI002": 3}
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [("799", "800 bytes"), ("800", ""), ("1 GB", "'1 GB' is not a number of bytes")]
+)
+def test_the_environment_limits_chunks_from_the_start(tmp_path: Path, limit: str, said: str) -> None:
+    xr.Dataset({"v": ("x", np.arange(1000.0))}).to_netcdf(
+        tmp_path / "a.nc", encoding={"v": {"chunksizes": (100,), "zlib": True}}
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "cfagg", "convert", str(tmp_path / "a.nc"), str(tmp_path / "a.zarr")],
+        env=os.environ | {"CFAGG_MAX_CHUNK": limit}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, said in done.stderr) == (2 if said else 0, True)
+    assert "bug" not in done.stderr
+
+
+def test_texts_with_null_characters_are_losses_of_netcdf_or_stop_it(tmp_path: Path) -> None:
+    xr.Dataset({"v": ("x", ["a"])}, attrs={"note": "a\0b"}).to_zarr(tmp_path / "a.zarr", consolidated=False)
+    xr.Dataset({"v": ("x", np.array(["a\0b", "c"], object))}).to_zarr(tmp_path / "b.zarr", consolidated=False)
+    report = cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", on_loss="drop")
+    assert [loss.what for loss in report.losses] == ["attribute 'note'"]
+    with pytest.raises(cfagg.errors.UnsupportedError, match="null character"):
+        cfagg.convert(tmp_path / "b.zarr", tmp_path / "b.nc", on_loss="drop")
+    assert not (tmp_path / "b.nc").exists()
