@@ -153,6 +153,9 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
             with os.scandir(path) as entries:
                 names = [(e.name, _is_folder(e)) for e in entries if not e.name.startswith(".")]
         except OSError as error:
+            if path != folder:
+                yield path  # the scan reports it
+                continue
             raise SourceError(f"{path} cannot be listed: {error.strerror or error}") from error
         own = status.st_dev, status.st_ino
         if own in above:  # a circular link

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import zarr
 
+import cfagg
 from cfagg.aggregation.files import places
 from cfagg.aggregation.report import explain
 from cfagg.errors import OptionError, SourceError, SourceNotFoundError
 from tests.aggregation.months import month, months
+from tests.rights import unprivileged
 
 
 def test_files_are_absolute_and_in_the_order_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +94,17 @@ def test_what_is_written_beside_the_output_is_left_out_however_it_is_named(tmp_p
     # A directory never stands for the fragments in it.
     assert places(tmp_path) == [name, output]
     assert places(inside.parent) == [str(inside)]
+
+
+def test_a_directory_below_that_may_not_be_listed_is_reported_as_files_are(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    (tmp_path / "secret").mkdir(mode=0)
+    with unprivileged():
+        with pytest.raises(SourceError, match=r"1 of 3 files cannot be read(.|\n)*secret.*Permission denied"):
+            cfagg.aggregate(tmp_path)
+        found = cfagg.aggregate(tmp_path, skip_errors=True)
+    assert "secret" in str(found.cfagg.report)
+    assert found.sizes["time"] == 4
 
 
 def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
