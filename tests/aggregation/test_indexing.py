@@ -18,7 +18,14 @@ import cfagg
 from cfagg.aggregation import indexing
 from cfagg.arrays.index import SUFFIX, building, open_index
 from cfagg.cli.main import main
-from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning, TargetError, TargetExistsError
+from cfagg.errors import (
+    FragmentMismatchError,
+    OptionError,
+    SourceNotFoundError,
+    StaleIndexWarning,
+    TargetError,
+    TargetExistsError,
+)
 from cfagg.storage.handles import handles
 from tests.aggregation.months import month
 from tests.arrays.index.cases import slow_calls
@@ -228,6 +235,32 @@ def test_a_changed_file_is_read_as_it_is_with_one_warning(days: Path) -> None:
     with pytest.warns(StaleIndexWarning, match="cfagg index") as caught:
         assert np.array_equal(cfagg.read(days / "all.nc").tas, values_of(days))
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("selection", [(slice(None), 1, 2), (slice(None), slice(None), slice(None))], ids=str)
+def test_values_of_a_file_with_other_coordinates_than_were_scanned_are_refused(days: Path, selection: Any) -> None:
+    files = sorted(days.glob("[0-9].nc"))
+    for day, file in enumerate(files):
+        with netCDF4.Dataset(file, "w", format="NETCDF3_CLASSIC") as ds:
+            for name, size in (("time", 1), ("lat", 100), ("lon", 100)):
+                ds.createDimension(name, size)
+            tas = ds.createVariable("tas", "f8", ("time", "lat", "lon"))
+            tas.setncatts({"standard_name": "air_temperature", "units": "K"})
+            tas[:] = day
+            # After the values, so that these bytes are no part of what the index compares.
+            for name, standard, units in (
+                ("lat", "latitude", "degrees_north"),
+                ("lon", "longitude", "degrees_east"),
+                ("time", "time", "days since 2000-01-01"),
+            ):
+                one = ds.createVariable(name, "f8", (name,))
+                one.setncatts({"standard_name": standard, "units": units})
+                one[:] = np.arange(len(ds.dimensions[name])) + (day if name == "time" else 0)
+    found = cfagg.aggregate(files, output=days / "all.nc", overwrite=True)
+    with netCDF4.Dataset(days / "3.nc", "a") as ds:
+        ds["time"][:] = 77
+    with pytest.raises(FragmentMismatchError, match=r"3\.nc has changed since it was scanned"):
+        found.tas[selection].load()
 
 
 def test_an_index_that_is_not_there_is_an_error(days: Path) -> None:

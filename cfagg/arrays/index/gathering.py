@@ -30,6 +30,7 @@ from cfagg.formats.codecs import stored_most
 from cfagg.formats.values import filters
 from cfagg.model.chunks import Encoding
 from cfagg.storage import counters
+from cfagg.storage.access import NamedAccess
 from cfagg.storage.directory import Directory, RemoteDirectory, State
 from cfagg.storage.urls import Url
 
@@ -104,7 +105,8 @@ def gather_small(
         nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if not pattern.encoding.is_plain else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
-        batch, read = _FAR if is_far else batch_of(pattern), _Batch(opened, sites, pattern, index)
+        batch = _FAR if is_far else batch_of(pattern)
+        read = _Batch(opened, sites, pattern, index, is_scanned=isinstance(reader.access, NamedAccess))
         works += [partial(read, members[a : a + batch], cell, base, out, slow) for a in range(0, len(members), batch)]
     if not works:
         return None, everything
@@ -121,10 +123,15 @@ def batch_of(pattern: Pattern) -> int:
 
 
 class _Batch:
-    """Reads a pattern of some partitions, and passes those that cannot be read this way to `slow`."""
+    """Reads a pattern of some partitions, and passes those that cannot be read this way to `slow`.
 
-    def __init__(self, opened: OpenedIndex, sites: Sites, pattern: Pattern, index: Index) -> None:
-        self.opened, self.sites, self.pattern, self.index = opened, sites, pattern, index
+    If files were scanned, `slow` judges those in another state than that in the index: their coordinates may differ.
+    """
+
+    def __init__(
+        self, opened: OpenedIndex, sites: Sites, pattern: Pattern, index: Index, *, is_scanned: bool = False
+    ) -> None:
+        self.opened, self.sites, self.pattern, self.index, self.is_scanned = opened, sites, pattern, index, is_scanned
         self._puts = [_put_of(one, pattern.encoding, pattern.shape) for one in pattern.requests]
         self._blocks = [one.block for one in pattern.requests]
 
@@ -207,15 +214,14 @@ class _Batch:
                     if directory is not None:
                         directory.close()
                     here, directory = place, _opened(sites.directories[place])
-                known = opened.states.get(i)
                 if directory is None or ranges is None:
                     yield None
                     continue
                 if isinstance(directory, RemoteDirectory):
                     yield directory.read(name, (state[0], index.etag[i]), ranges, row if is_plain else None)
                     continue
-                doubt = partial(_doubt, opened, index, i)
-                yield directory.read(name, known[:4] if known else state, ranges, doubt, row if is_plain else None)
+                doubt = _never if self.is_scanned else partial(_doubt, opened, index, i)
+                yield directory.read(name, state, ranges, doubt, row if is_plain else None)
         finally:
             if directory is not None:
                 directory.close()
@@ -299,10 +305,17 @@ def _opened(path: str | Url) -> Directory | RemoteDirectory | None:
         return None
 
 
+def _never(_: int, __: State) -> bool:
+    return False
+
+
 def _doubt(opened: OpenedIndex, index: Index, i: int, fd: int, state: State) -> bool:
     """Return whether the metadata of the variables of an open file are unchanged although its state differs."""
     import hashlib
 
+    known = opened.states.get(i)
+    if known is not None and known[:4] == state:
+        return True
     if index.digest[i] is None or index.etag[i] is not None:
         return False
     digest = hashlib.blake2b(digest_size=DIGEST)
