@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -147,7 +148,8 @@ def index(
             for path, address in _fragments(source, source.access(allowed), left):
                 files.setdefault(path, {})[address] = None
             wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
-            return _written(wanted, target, client, workers, progress, overwrite, place)
+            with _held(place) if output is None and not isinstance(place, Url) else nullcontext():
+                return _written(wanted, target, client, workers, progress, overwrite, place)
     if output is None:
         raise OptionError("the index of files without an aggregation file has no default place: name it with output=")
     from cfagg.aggregation.files import places
@@ -156,6 +158,17 @@ def index(
     # Fragments are looked up by name, so each hard link of a file counts.
     named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str)
     return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
+
+
+def _held(place: str) -> AbstractContextManager[object]:
+    """Return the lock of an aggregation file, whose growth would leave an older index here without its records."""
+    from cfagg.aggregation.appending import belongs
+    from cfagg.runtime.paired import PairedFile
+
+    path = Path(os.path.realpath(place))
+    if not os.access(path.parent, os.W_OK | os.X_OK):  # then it does not grow
+        return nullcontext()
+    return PairedFile(path, Path(f"{path}{SUFFIX}"), partial(belongs, path), f"indexing {path}")
 
 
 def _target(output: str, storage_options: Mapping[str, Any] | None) -> str:

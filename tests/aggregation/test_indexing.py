@@ -26,6 +26,7 @@ from cfagg.errors import (
     TargetError,
     TargetExistsError,
 )
+from cfagg.runtime.staging import lock
 from cfagg.storage.handles import handles
 from tests.aggregation.months import month
 from tests.arrays.index.cases import slow_calls
@@ -261,6 +262,16 @@ def test_values_of_a_file_with_other_coordinates_than_were_scanned_are_refused(d
         ds["time"][:] = 77
     with pytest.raises(FragmentMismatchError, match=r"3\.nc has changed since it was scanned"):
         found.tas[selection].load()
+
+
+def test_while_an_aggregation_grows_its_index_is_not_replaced(days: Path) -> None:
+    work = days / ".all.nc.cfagg-partial"
+    work.mkdir()
+    held, _ = lock(work / "lock")
+    with held, pytest.raises(TargetError, match="another process is indexing"):
+        cfagg.index(days / "all.nc")
+    assert cfagg.index(days / "all.nc").files == 6
+    assert not work.exists()
 
 
 def test_an_index_that_is_not_there_is_an_error(days: Path) -> None:
