@@ -32,6 +32,8 @@ Int64 = npt.NDArray[np.int64]
 #: Rows of files that are converted to columns at once.
 _TOGETHER = 256
 
+#: Variables of a file up to which one is searched for among all.
+_FEW = 16
 
 #: Columns of an index by type: with a list, or an object, for each entry; and those with an entry per file.
 _LISTS = frozenset({"ranges", "shape", "chunks", "cell", "offset", "length", "mask"})
@@ -226,14 +228,20 @@ class Index:
             int(self.size[i]), int(self.mtime_ns[i]), int(self.ctime_ns[i]), int(self.inode[i]), self.etag[i]
         )
 
+    @cached_property
+    def _by_name(self) -> dict[int, dict[str, int]]:
+        """The variables by name of files with many, such as a PP file with a field for each time and level."""
+        return {}
+
     def row(self, i: int, address: str) -> int:
         """Return the index of a variable of a file by its name or path, or -1 if there is none."""
         # A name, like a path, refers to a variable of the root group.
-        name = address.removeprefix("/")
-        for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
-            if self.address[k].removeprefix("/") == name:
-                return k
-        return -1
+        name, own = address.removeprefix("/"), range(int(self.bounds[i]), int(self.bounds[i + 1]))
+        if len(own) <= _FEW:
+            return next((k for k in own if self.address[k].removeprefix("/") == name), -1)
+        if i not in self._by_name:
+            self._by_name[i] = {self.address[k].removeprefix("/"): k for k in reversed(own)}
+        return self._by_name[i].get(name, -1)
 
     def rows(self, i: int) -> FileRow:
         """Return the row of a file, in the form for `of`."""

@@ -170,6 +170,26 @@ def test_rows_that_come_in_any_order_are_an_index_in_that_of_their_numbers(
     assert (found.shared, found.files) == (b"all", {row.path: n for n, row in enumerate(rows)})
 
 
+class Counted(list):
+    """Texts that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, k):
+        self.looks += 1
+        return super().__getitem__(k)
+
+
+def test_variables_of_a_file_with_many_are_found_without_a_search_for_each() -> None:
+    none, one = np.empty(0, np.int64), np.zeros(1, np.int64)
+    rows = [VariableRow(f"@{64 * k}", "{}", (), (), 0, none, one, one, none) for k in range(500)]
+    index = Index.of([FileRow("/a.pp", FileState(9), None, (), tuple(rows))])
+    index = dataclasses.replace(index, address=Counted(index.address))
+    assert [index.row(0, row.address) for row in rows] == list(range(500))
+    assert index.row(0, "@1") == -1
+    assert index.address.looks <= 2 * len(rows)
+
+
 def test_an_index_of_no_files_is_collected_and_written(tmp_path: Path) -> None:
     write_index(Collected().index(), tmp_path / "x")
     assert len(open_index(tmp_path / "x")) == 0
