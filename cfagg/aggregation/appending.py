@@ -261,7 +261,9 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
 
 def with_new(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the places of all files, under their old names, and the new ones that were already included."""
-    found = {itself(place): place for place in old}
+    found: dict[Any, str] = {}
+    for place in old:
+        found.setdefault(itself(place), place)  # one may have become another name of another
     again = [place for place in new if itself(place) in found]
     for place in new:
         found.setdefault(itself(place), place)

@@ -461,6 +461,15 @@ def test_another_name_of_a_file_that_is_in_it_is_that_file(tmp_path, out):
     assert contents(out) == at_once(files, out)
 
 
+def test_a_file_that_became_another_name_of_one_counts_once_by_the_first_name(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files, output=out)
+    Path(files[0]).unlink()
+    Path(files[0]).symlink_to("m2.nc")
+    cfagg.aggregate([], output=out, append=True, update=True, allow=[tmp_path])
+    assert contents(out) == at_once(files, out)
+
+
 def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monkeypatch):
     files = months(tmp_path / "in", 4)
     real = records.encode
