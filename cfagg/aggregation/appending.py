@@ -233,14 +233,18 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
     SourceError
         If old ones changed or are gone, listing all of these, unless `update` is set.
     """
-    changed, gone, kept = [], [], {}
+    changed, gone, untold, kept = [], [], [], {}
     for place, scanned in zip(known.places, known.scanned, strict=True):
         found = now(place)
         if found is None:
             gone.append(place)
-        elif scanned is not None and found != scanned.state:
+        elif scanned is None or scanned.state is None:
+            continue  # it is scanned again
+        elif "" in (found.etag, scanned.state.etag) and found.size == scanned.state.size:
+            untold.append(place)
+        elif found != scanned.state:
             changed.append(place)
-        elif scanned is not None:
+        else:
             kept[place] = scanned
     if (changed or gone) and not update:
         problems = [*(Problem(p, "it has changed") for p in changed), *(Problem(p, "it is gone") for p in gone)]
@@ -254,6 +258,11 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
     notes = [
         _counted(again, "is already in it", "are already in it"),
         _counted(changed, "was scanned again: it has changed", "were scanned again: they have changed"),
+        _counted(
+            untold,
+            "was scanned again: its server does not tell whether it has changed",
+            "were scanned again: their server does not tell whether they have changed",
+        ),
         _counted(gone, "was left out: it is gone", "were left out: they are gone"),
     ]
     return Growth(places, kept, tuple(n for n in notes if n))

@@ -12,9 +12,11 @@ from cfagg.aggregation.filling import Builder
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import common, distinct
 from cfagg.aggregation.names import Contents
+from cfagg.aggregation.scanning import FileState
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import Group
 from cfagg.storage.access import FileStates
+from cfagg.storage.remote_file import state_number
 from cfagg.storage.urls import Url, is_url
 
 __all__ = ["build"]
@@ -45,11 +47,18 @@ def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> Joi
     arrays = {f"{path.rstrip('/')}/{n}": a for path, c in contents.items() for n, a in c.arrays.items()}
     made = joined, tree.names if as_tree else builder.names, builder.differing
     states = FileStates(
-        (str(one.place), one.state.size, one.state.mtime_ns, one.state.inode)
+        (str(one.place), one.state.size, *_time_and_inode(one.state))
         for one in joined.scanned
-        if one.state is not None and one.state.etag is None
+        if one.state is not None and one.state.etag != ""
     )
     return JoinedSource(where, "files", root, arrays=arrays, made=made, states=states)
+
+
+def _time_and_inode(state: FileState) -> tuple[int, int]:
+    """Return time of modification and inode, or what takes their place in a remote file."""
+    if state.etag is None:
+        return state.mtime_ns, state.inode
+    return (state_number(state.etag, state.size),) * 2
 
 
 def label_of(places: Sequence[str]) -> str:

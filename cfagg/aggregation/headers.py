@@ -154,7 +154,7 @@ def _scan_url(url: Url, how: How) -> Scanned:
         handle = handles.renew(url)  # raises if it does not exist or may not be read
     if handle is None:
         return _scan_store(store_at(url), url, how)
-    state = FileState(handle.key.size, etag=handle.data.tag)
+    state = FileState(handle.key.size, etag=handle.data.lasting_tag)
     return _described(url, state, other_than_netcdf(handle) or of_handle(handle), how)
 
 

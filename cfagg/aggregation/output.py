@@ -174,7 +174,7 @@ class Output:
             try:
                 handle = file_at(place) if isinstance(place, Url) else None
                 if handle is not None:
-                    return FileState(handle.key.size, etag=handle.data.tag)
+                    return FileState(handle.key.size, etag=handle.data.lasting_tag)
                 return self.scanner.scan([place])[0].state
             except SourceNotFoundError:
                 return None

@@ -38,7 +38,6 @@ from cfagg.model import Aggregation, Layout, Partitions
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import Context, FileKey
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
@@ -225,9 +224,7 @@ class Fragments:
         if not isinstance(self.access, NamedAccess):
             return
         name = self.aggregation.partitions.file_name(i)
-        if name is None or is_url(name):
-            return
-        if self.access.states.is_changed(name, key.size, key.modified, key.inode):
+        if name is not None and self.access.states.is_changed(name, key.size, key.modified, key.inode):
             raise FragmentMismatchError(
                 f"{self.where(i)}: {name} has changed since it was scanned; aggregate the files again"
             )

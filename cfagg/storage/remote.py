@@ -88,8 +88,10 @@ class HttpSource(RemoteSource):
         reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
         note = reply.headers.get("content-range", "")
         # ETags of web servers can differ between machines serving the same files; those of object stores do not.
-        tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
-        settled = self._tagged or (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified") > _STEP
+        when = "" if self._tagged else reply.headers.get("last-modified", "")
+        tag = when or reply.headers.get("etag", "")
+        age = (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified")
+        settled = self._tagged or (age > _STEP if when else not tag.startswith("W/"))
         if reply.status == 416:
             beyond = re.fullmatch(r"bytes \*/(\d{1,18})", note)
             return Part(b"", int(beyond[1]) if beyond else 0, None)

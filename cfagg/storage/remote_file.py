@@ -21,7 +21,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, Context, FileKey
 from cfagg.storage.places import source_of
 from cfagg.storage.urls import Url
 
-__all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote"]
+__all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote", "state_number"]
 
 #: Number of bytes in one block.
 BLOCK = 1 << 16
@@ -31,6 +31,11 @@ _KEPT, _AT_ONCE = 512, 64
 
 #: Seconds after which an open file is compared with the server again.
 _TRUST = 1.0
+
+
+def state_number(tag: str, size: int) -> int:
+    """Return a digest of tag and size, which takes the place of inode and time of a remote file."""
+    return int.from_bytes(hashlib.sha256(f"{tag}\0{size}".encode()).digest()[:7])
 
 
 class RemoteBytes(io.RawIOBase):
@@ -43,6 +48,8 @@ class RemoteBytes(io.RawIOBase):
         super().__init__()
         self._source, self._name, self._most = source, name, most
         self.size, self.tag = int(head.size), head.tag or ""
+        #: The tag if any later state has another one, else an empty text.
+        self.lasting_tag = self.tag if head.settled else ""
         self._blocks: OrderedDict[int, bytes] = OrderedDict({0: head.body[:BLOCK]})
         self._read, self._at = len(head.body), 0
 
@@ -127,8 +134,7 @@ class RemoteHandle(Borrowed):
 
     def __init__(self, url: Url, source: Any, data: RemoteBytes) -> None:
         super().__init__(url, data)
-        # A digest of size and tag takes the place of inode and time.
-        state = int.from_bytes(hashlib.sha256(f"{data.tag}\0{data.size}".encode()).digest()[:7])
+        state = state_number(data.tag, data.size)
         self.key = FileKey(url, -1, state, data.size, state, 0)
         self._source = source
         self._stale, self._looked = False, time.monotonic()

@@ -220,7 +220,7 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
             is_proven &= row is None
         if row is not None:
             variables.append(row)
-    state = state_of(handle)
+    state = state_of(handle, to_keep=True)
     ranges = noted.ranges() if is_proven and variables else None
     # Mostly of the bytes that were parsed.  Whether the file is unchanged is only checked afterwards: otherwise this
     # might be the digest of another state.

@@ -22,9 +22,9 @@ _GAP = 2**12
 _LOOKED_AT, _HELD = 2**16, 2**20
 
 
-def state_of(handle: Handle) -> FileState:
-    """Return the state of an open file."""
-    tag = getattr(handle.data, "tag", None)
+def state_of(handle: Handle, *, to_keep: bool = False) -> FileState:
+    """Return the state of an open file; one `to_keep` has no tag if a later state could have the same."""
+    tag = getattr(handle.data, "lasting_tag" if to_keep else "tag", None)
     return FileState.of(handle.key, tag if handle.data is not None else None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +30,14 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
     for i in range(10):
         how = ({"zlib": True}, {}, {"format": "NETCDF3_CLASSIC"})[i % 3]
-        fragment(tmp_path / "data" / f"{i}.nc", "v", VALUES[2 * i : 2 * i + 2], ["x"], **how)
+        made = fragment(tmp_path / "data" / f"{i}.nc", "v", VALUES[2 * i : 2 * i + 2], ["x"], **how)
+        written(made, -10)
     return tmp_path
+
+
+def written(path: Path, seconds: float) -> None:
+    """Make a file one that was written so long after now."""
+    os.utime(path, (time.time() + seconds,) * 2)
 
 
 @pytest.fixture
@@ -89,6 +96,28 @@ def test_what_no_server_can_prove_is_read_without_the_index(path: Path, server: 
     report = cfagg.index(path, allow=[server.url])
     assert len(report.left_out) == 10
     assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values, VALUES)
+
+
+def test_a_file_that_may_yet_change_within_the_second_of_its_last_change_has_no_row(
+    path: Path, server: Server, folder: Path
+) -> None:
+    written(folder / "data" / "4.nc", 3600)
+    assert cfagg.index(path, allow=[server.url]).left_out == (f"{server.url}/data/4.nc: v",)
+
+
+def test_a_server_that_gives_no_times_is_believed_by_its_tags(path: Path, server: Server, folder: Path) -> None:
+    server.dated, server.tag = False, '"one"'
+    assert cfagg.index(path, allow=[server.url]).left_out == ()
+    assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values, VALUES)
+    handles.shrink(0)
+    server.tag = '"two"'
+    (folder / "data" / "4.nc").unlink()
+    fragment(folder / "data" / "4.nc", "v", np.array([-1, -2], "f4"), ["x"], format="NETCDF3_CLASSIC")
+    with pytest.warns(StaleIndexWarning):
+        assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values[8:10], [-1, -2])
+    server.tag = 'W/"weak"'
+    handles.shrink(0)
+    assert len(cfagg.index(path, allow=[server.url]).left_out) == 10
 
 
 WEB_PAGE = Page(200, b"<html>" + b" " * 3000)

@@ -17,14 +17,17 @@ import cfagg
 from cfagg.demo import sample
 from cfagg.errors import (
     AccessError,
+    FragmentMismatchError,
     FragmentNotFoundError,
     FragmentReadError,
     SourceError,
     StaleError,
     UnsupportedError,
 )
+from cfagg.storage.handles import handles
 from cfagg.storage.places import make_source
 from tests import nca_files
+from tests.aggregation.months import month, months
 from tests.cli.test_show import aggregation_file
 from tests.formats.pp.making import field
 from tests.formats.pp.test_dataset import INSTANT
@@ -54,6 +57,35 @@ def test_a_pp_file_on_a_web_server_is_what_it_is_here(server, name) -> None:
     xr.testing.assert_identical(there.load(), cfagg.read(SAMPLES / "pp" / name).load())
     codes = [f.code for f in cfagg.check(SAMPLES / "pp" / name).findings]
     assert [f.code for f in cfagg.check(f"{server.url}/pp/{name}").findings] == codes
+
+
+def test_files_of_a_server_that_does_not_tell_their_state_are_scanned_again(tmp_path) -> None:
+    months(tmp_path / "in", 3)
+    with served(tmp_path / "in") as server:
+        files = [f"{server.url}/m{n}.nc" for n in range(3)]
+        cfagg.aggregate(files[:2], output=tmp_path / "OUT.nc")
+        month(tmp_path / "in" / "m0.nc", 9)
+        handles.shrink(0)
+        found = cfagg.aggregate(files[2:], output=tmp_path / "OUT.nc", append=True, allow=[server.url])
+        assert found.tas[:, 0, 0].values.tolist() == [100, 106, 200, 206, 900, 906]
+        (note,) = found.cfagg.report.notes
+        assert note == "2 files were scanned again: their server does not tell whether they have changed"
+        month(tmp_path / "in" / "m1.nc", 9, days=5)
+        with pytest.raises(SourceError, match="update=True"):
+            cfagg.aggregate(files, output=tmp_path / "OUT.nc", append=True, allow=[server.url])
+
+
+def test_values_of_a_file_that_changed_since_it_was_scanned_are_refused(tmp_path) -> None:
+    for path in months(tmp_path, 5):
+        os.utime(path, (10**9, 10**9))
+    with served(tmp_path) as server:
+        server.dated = True
+        found = cfagg.aggregate([f"{server.url}/m{n}.nc" for n in range(5)])
+        assert found.tas[:, 0, 0].values.tolist() == [0, 6, 100, 106, 200, 206, 300, 306, 400, 406]
+        month(tmp_path / "m1.nc", 9)
+        handles.shrink(0)
+        with pytest.raises(FragmentMismatchError, match=r"m1\.nc has changed since it was scanned"):
+            found.tas.load()
 
 
 def test_partitions_on_a_web_server_are_fields_of_pp_files(tmp_path) -> None:
