@@ -113,9 +113,10 @@ class Bucket:
         return [each["Key"] for each in found.get("Contents", ())]
 
 
-#: The server; for each request it lists its own directory, which takes longer than to answer.
+#: The server; for each request it lists its own directory and writes a line, which take longer than to answer.
 _MOTO = """
-import sys, moto.backends
+import logging, sys, moto.backends
+logging.getLogger("werkzeug").setLevel("ERROR")
 names = tuple(moto.backends.list_of_moto_modules())
 moto.backends.list_of_moto_modules = lambda: names
 from moto.server import main
