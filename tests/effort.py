@@ -18,6 +18,6 @@ def examples(number: int) -> int:
     return max(min(number, _LEAST), round(number * EFFORT))
 
 
-def types(*names: str) -> tuple[str, ...]:
-    """Return the types that a property test draws from: each is compiled apart, and so two every day."""
-    return names if EFFORT >= 1 else names[:2]
+def types[T](*names: T, daily: int = 2) -> tuple[T, ...]:
+    """Return the types that a property test draws from: each is compiled apart, and so the first ones every day."""
+    return names if EFFORT >= 1 else names[:daily]
