@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.formats.values.storage import Contiguous
-from cfagg.storage.files import Context
+from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked
 
-__all__ = ["gather", "read"]
+__all__ = ["gather", "read", "scan"]
 
 #: Cost of a request in bytes: a longer gap is skipped, a shorter one read and discarded.
 _REQUEST = 2**14
 
 #: Bytes of the largest array that is read whole without considering how to split it.
 _SMALL = 2**20
+
+#: Bytes of the parts in which large arrays are read: they fit into the caches of a processor.
+_PART = 2**20
 
 #: Longest single request, if there is a choice.
 _LONGEST = 2**26
@@ -30,15 +35,60 @@ def read(
 ) -> npt.NDArray[Any]:
     """Read a hyperslab in native byte order: one slice per dimension, 0 <= start <= stop <= size and step > 0."""
     handle = checked.handle
+    return gather(
+        storage, shape, slices, lambda count, at: handle.exactly(count, at, context), partial(_check, handle, context)
+    )
 
-    def check(end: int) -> None:
-        if end > handle.key.size:
-            raise context.damage(
-                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, but values reach to byte {end}; "
-                "restore the file"
-            )
 
-    return gather(storage, shape, slices, lambda count, at: handle.exactly(count, at, context), check)
+def scan(
+    checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
+) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]] | None:
+    """Return the parts of a hyperslab with their places, each overwritten by the next, in the byte order of the file.
+
+    `None` if it is small, or is not one run of bytes.
+    """
+    dtype, counts = storage.encoding.dtype, [len(range(s.start, s.stop, s.step)) for s in slices]
+    size = math.prod(counts) * dtype.itemsize
+    if size < 2 * _PART or storage.offset < 0:
+        return None
+    strides = _strides(storage, shape)
+    # The bytes from the first element to the last.
+    whole = dtype.itemsize + sum((n - 1) * s.step * t for n, s, t in zip(counts, slices, strides, strict=True))
+    if whole != size:
+        return None  # there are gaps
+    first = storage.offset + sum(s.start * t for s, t in zip(slices, strides, strict=True))
+    _check(checked.handle, context, first + size)
+    return _parts(checked, dtype, counts, first, context)
+
+
+def _parts(
+    checked: Checked, dtype: np.dtype[Any], counts: Sequence[int], first: int, context: Context
+) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
+    """Yield parts of one run of bytes, divided along the first axis whose elements fit into a part."""
+    rows = [math.prod(counts[d + 1 :]) * dtype.itemsize for d in range(len(counts))]
+    axis = next(d for d, size in enumerate(rows) if size <= _PART)
+    most = _PART // rows[axis]
+    memory = np.empty(most * rows[axis], np.uint8)
+    inner = [slice(0, n) for n in counts[axis + 1 :]]
+    at = first
+    for outer in itertools.product(*map(range, counts[:axis])):
+        above = [slice(i, i + 1) for i in outer]
+        for start in range(0, counts[axis], most):
+            stop = min(start + most, counts[axis])
+            part = memory[: (stop - start) * rows[axis]]
+            checked.handle.fill(part, at, context)
+            at += part.nbytes
+            shape = [1] * axis + [stop - start, *counts[axis + 1 :]]
+            yield (*above, slice(start, stop), *inner), part.view(dtype).reshape(shape)
+
+
+def _check(handle: Handle, context: Context, end: int) -> None:
+    """Raise an error if values reach beyond the end of a file."""
+    if end > handle.key.size:
+        raise context.damage(
+            f"{handle.key.path} is truncated: it has {handle.key.size} bytes, but values reach to byte {end}; restore "
+            "the file"
+        )
 
 
 def gather(

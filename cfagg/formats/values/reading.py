@@ -47,6 +47,10 @@ def scan(checked: Checked, variable: StoredVariable, slices: Sequence[slice], co
     """Return a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
     # Large chunks are returned one by one, in the file's byte order, so that no array of the whole is needed between
     # the file and the output.  Everything else is returned as one part.
+    if isinstance(variable.storage, Contiguous):
+        parts = contiguous.scan(checked, variable.storage, variable.header.shape, slices, context)
+        if parts is not None:
+            return parts
     chunks = None if isinstance(variable.storage, Contiguous) else variable.chunks
     if chunks and math.prod(chunks) * (size := variable.header.dtype.itemsize) >= DIRECT_BYTES:
         for s in slices:
