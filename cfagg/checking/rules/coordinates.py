@@ -73,14 +73,12 @@ def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
     if len(spatial) != 1 or spatial[0].dimensions != (d,):
         return
     found = spatial[0]
-    text = (
+    # By section 4.5 a discrete axis has no coordinate variable, but one or more auxiliary coordinates.
+    message = (
         f"dimension {d.name!r} has the {_what(c, found)} {found.path!r} as an auxiliary coordinate only; expected a "
-        "coordinate variable of the dimension's name"
+        "coordinate variable of the dimension's name, unless the dimension is a discrete axis"
     )
-    if len(named) > 1:
-        yield Hit(v, "coordinates", text + ", unless the dimension is a discrete axis", severity="warning")
-    else:
-        yield Hit(v, "coordinates", text)
+    yield Hit(v, "coordinates", message, severity="warning")
 
 
 def _what(c: Context, v: Variable) -> str:

@@ -79,9 +79,9 @@ def test_two_coordinates_of_an_axis_are_told_once_for_all_data() -> None:
 @pytest.mark.parametrize(
     ("declared", "coordinates", "severity"),
     [
-        ("float z(k) ; z:positive = ‘up’", "z", "error"),
-        ("double when(k) ; when:units = ‘days since 2000-01-01’", "when", "error"),
-        ("float y(k) ; y:units = ‘degrees_north’", "y", "error"),
+        ("float z(k) ; z:positive = ‘up’", "z", "warning"),
+        ("double when(k) ; when:units = ‘days since 2000-01-01’", "when", "warning"),
+        ("float y(k) ; y:units = ‘degrees_north’", "y", "warning"),
         ("float y(k) ; y:units = ‘degrees_north’ ; float x(k) ; x:units = ‘degrees_east’", "y x", None),
         ("float y(k, lat) ; y:units = ‘degrees_north’", "y", None),
         ("float z(k) ; z:positive = ‘up’ ; float lat2(k, lat) ; lat2:units = ‘degrees_north’", "z lat2", None),
