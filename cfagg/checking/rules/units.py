@@ -10,7 +10,7 @@ from cfagg.cf.roles import LEVEL_UNITS
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context, variables
 from cfagg.checking.rules.calendars import invalid_references
-from cfagg.checking.times import time_like
+from cfagg.checking.times import TIME_NAMES, time_like
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -175,7 +175,12 @@ def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
         return
     reference = split_reference(units)
     if reference is not None:
-        units = reference[0]
+        units, name = reference[0], v.words("standard_name")[0]
+        # Names such as time_of_maximum_flood_depth may be of instants too.
+        if name not in TIME_NAMES and not name.startswith("time_") and convertible(units, expected):
+            message = f"units {v.text('units')!r} are of instants, but {name} is a length of time; expected {units!r}"
+            yield Hit(v, "units", message)
+            return
     if not known(units) or units == expected or convertible(units, expected):
         return
     if not known(expected) and is_logarithmic(units):

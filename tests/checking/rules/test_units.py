@@ -74,6 +74,21 @@ def test_units_of_another_quantity(name: str, units: str) -> None:
     assert [f.severity for f in findings(named(name, units), "UNI005")] == ["error"]
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("time", 0),
+        ("forecast_reference_time", 0),
+        ("time_of_maximum_flood_depth", 0),
+        ("forecast_period", 1),
+        ("duration_of_sunshine", 1),
+    ],
+)
+def test_lengths_of_time_are_not_counted_from_an_instant(name: str, found: int) -> None:
+    assert codes(named(name, "hours since 2000-01-01"), "UNI005") == ["UNI005"] * found
+    assert codes(named(name, "hours"), "UNI005") == []
+
+
 def test_units_that_only_a_logarithm_converts_are_told_with_both_readings() -> None:
     (found,) = findings(named("equivalent_reflectivity_factor", "mm6 m-3"), "UNI005")
     assert found.severity == "warning"
