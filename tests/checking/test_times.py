@@ -162,6 +162,10 @@ def test_times_before_the_year_0_are_an_error_and_in_it_a_warning() -> None:
     assert codes(cdl("days since 1-1-1", values="-400, -399", calendar="proleptic_gregorian"), "TIM") == []
 
 
+def test_values_are_not_counted_from_a_reference_that_is_not_understood() -> None:
+    assert codes(cdl("days since 1 Jan 2000", calendar="tai"), "TIM") == ["TIM003"]
+
+
 def test_values_are_not_looked_at_without_data() -> None:
     assert codes(cdl("days since 1-1-1", values="-400, -399"), "TIM", data=False) == []
 

@@ -113,7 +113,7 @@ def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
 @once
 def _span(c: Context, t: Time) -> tuple[float, float] | None:
     """Return the first and the last time in seconds since the reference, or `None` if unknown."""
-    if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
+    if t.datetime is None or t.datetime.rest or _invalid(t, c.version) or t.variable.is_text:
         return None
     from cfagg.cf.calendars import seconds_in  # few checks read values
 
