@@ -80,6 +80,13 @@ def test_a_long_attribute_ends_in_time(name: str) -> None:
     assert seconds(made(variable, root=root)) < 5
 
 
+@pytest.mark.parametrize("text", ["a: " * 20_000 + "mean", " ".join(f"n{i}:" for i in range(8_000)) + " mean"])
+def test_long_lists_of_cell_methods_beside_coordinates_end_in_time(text: str) -> None:
+    root = Group()
+    variable = scalar("v", root, cell_methods=text, coordinates=text.replace(":", ""))
+    assert seconds(made(variable, root=root)) < 3
+
+
 def test_variables_that_name_each_other_in_circles_end() -> None:
     root = Group()
     x = root.add_dimension("x", 2)

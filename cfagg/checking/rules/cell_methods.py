@@ -104,7 +104,7 @@ def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
         for entry in parsed.entries:
             yield from _method(c, v, entry)
             yield from _areas(c, v, entry)
-            for name in entry.names:
+            for name in dict.fromkeys(entry.names):
                 wrong = _name(c, v, name)
                 if wrong is not None:
                     yield Hit(v, "cell_methods", *wrong)
@@ -138,7 +138,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
         return None  # GAT001, GAT002: it may be one of the gathered dimensions
     if v in norms(c) and _is_time(c, v, name):
         return None  # ANO013 reports a name that the norm does not select from
-    if any(r.name == name for r in c.references_of(v, "coordinates")):
+    if name in _listed(c, v):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; expected {expected}", "warning"
     like = _alike(c, name, frozenset({*v.dims, "area"})) or _alike(c, name, table)
@@ -166,6 +166,13 @@ def _is_time(c: Context, v: Variable, name: str) -> bool:
     return found is not None and found.is_coordinate and found in time_like(c)
 
 
+@once
+def _listed(c: Context, v: Variable) -> set[str]:
+    """Return the names in ``coordinates``."""
+    return {r.name for r in c.references_of(v, "coordinates")}
+
+
+@once
 def _selected(c: Context, v: Variable) -> set[str]:
     """Return the names that a norm's coordinates select times from, to which its cell methods may apply."""
     found = set()
