@@ -16,6 +16,7 @@ from cfagg.arrays.stored import NetcdfReader
 from cfagg.conventions.encoded import stored
 from cfagg.errors import OptionError
 from cfagg.model import Aggregation, Grid
+from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
@@ -32,8 +33,13 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     """Return the content of a dataset for a dialect; `replaced` is the file that will no longer exist."""
     import xarray as xr
 
-    described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
     readers = {name: reader_of(variable, str(name), to, replaced) for name, variable in dataset.variables.items()}
+    facts = _facts(dataset, readers)
+    # Each is written once: as a term, which becomes the same coordinate again, or as a coordinate.
+    again = [n for n, same in facts.items() if same and dialects.has_terms(to)]
+    readers |= dict.fromkeys(facts)
+    dataset = dataset.drop_vars(again)
+    described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
     # Variables whose values stay where they are are not encoded, since that would read dates.
     plain = {n: v for n, v in described_by.items() if not isinstance(readers[n], AggregationReader)}
     encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}
@@ -48,18 +54,44 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     for given in dataset.variables:
         variable, name, reader = encoded[given], str(given), readers[given]
         own = {k: v for k, v in variable.attrs.items() if v is not None}
+        if again and isinstance(named := own.pop("coordinates", None), str):
+            own |= {"coordinates": kept} if (kept := " ".join(w for w in named.split() if w not in again)) else {}
         if isinstance(reader, AggregationReader):
-            one = aggregated(_renamed(reader.aggregation, name, dataset.variables[given], own), reader)
+            made = _renamed(reader.aggregation, name, dataset.variables[given], own)
+            held_so = facts.keys() - again
+            made = replace(made, terms={k: v for k, v in made.terms.items() if held_so.isdisjoint({k, f"{name}_{k}"})})
+            one = aggregated(made, reader)
             variables[name] = replace(one, dims=partial(_dims, reader, one.aggregation.dims))
         elif given in dataset.coords or name in described or not variable.dims:
             variables[name] = _held(variable, own)
         elif reader is not None and is_elsewhere(reader, to):
             variables[name] = _referred(name, dataset.variables[given], own, reader, to)
         else:
-            made = _computed(name, variable, own, dataset.variables[given])
-            variables[name] = replace(made, storage=storage_of(reader, made.aggregation.dtype))
+            new = _computed(name, variable, own, dataset.variables[given])
+            variables[name] = replace(new, storage=storage_of(reader, new.aggregation.dtype))
     sizes = {str(d): n for v in encoded.values() for d, n in v.sizes.items()}
     return Content(dimensions=sizes, attributes=attributes, variables=variables)
+
+
+def _facts(dataset: xr.Dataset, readers: Mapping[Any, Reader | None]) -> dict[str, bool]:
+    """Return the coordinates that terms of the dataset's aggregations became, and which of them are unchanged."""
+    made = {str(n): r.aggregation for n, r in readers.items() if isinstance(r, AggregationReader)}
+    given = {name: aggregation for name, aggregation in made.items() if aggregation.terms}
+    found = facts_of({**dict.fromkeys(map(str, dataset.data_vars)), **given})
+    coords = dataset.coords.variables
+    return {name: _holds(coords[name], fact) for name, (_, fact) in found.items() if name in coords}
+
+
+def _holds(variable: xr.Variable, fact: Aggregation) -> bool:
+    """Return whether a variable has the values of an aggregation of unique values."""
+    if tuple(map(str, variable.dims)) != fact.dims or variable.shape != fact.shape:
+        return False
+    table = fact.partitions.values
+    values = np.ma.filled(table, "" if table.dtype.kind == "O" else np.nan) if np.ma.is_masked(table) else table
+    values = np.asarray(values).reshape(fact.grid.matrix_shape)
+    for axis, edges in enumerate(fact.grid.edges):
+        values = values.repeat(np.diff(edges), axis)
+    return np.array_equal(variable.values, values, equal_nan=values.dtype.kind == "f")
 
 
 def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reader | None:

@@ -15,6 +15,7 @@ __all__ = [
     "has_addresses",
     "has_own_fragments",
     "has_parts",
+    "has_terms",
     "has_versions",
     "lacks",
     "notes",
@@ -67,6 +68,11 @@ def has_addresses(to: str) -> bool:
 
 def has_versions(to: str) -> bool:
     """Return whether a fragment may have several versions."""
+    return to == "CFA-0.6.2"
+
+
+def has_terms(to: str) -> bool:
+    """Return whether fragments may have properties of other terms than those of the convention."""
     return to == "CFA-0.6.2"
 
 

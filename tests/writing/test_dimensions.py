@@ -3,9 +3,10 @@
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 import cfagg
-from tests import nca_files
+from tests import instruction_files, nca_files
 
 VALUES = np.arange(16.0).reshape(4, 4)
 WRITTEN = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
@@ -139,3 +140,30 @@ def test_scalar_fragments_in_the_aggregation_file_itself_are_no_missing_ones_in_
     source = nca_files.aggregation(tmp_path / "agg.nca", "tas", "i2", {}, array, private=private)
     cfagg.convert(source, tmp_path / "out.nc", to="CFA-0.6.2")
     assert read(tmp_path / "out.nc").item() == 7
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 2)])
+@pytest.mark.parametrize("to", WRITTEN)
+def test_facts_about_fragments_stay_one_coordinate_when_a_dataset_is_written(tmp_path, to, rows):
+    for k in range(2):
+        nca_files.fragment(tmp_path / f"{k}.nc", "tas", VALUES[k][:2], ["x"])
+    names = [["0.nc"], ["1.nc"]]
+    more = {"terms": {"id": [["first"], ["second"]], "level": [["a"], ["b"]]}}
+    lengths = {"x": 4, "y": 1}
+    path = instruction_files.cfa(
+        tmp_path / "in.nc", "tas", "f8", lengths, [[2, 2], [1]], names, "tas", "nc", {}, **more
+    )
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("numbers", "i4", ("f_x", "f_y"))[:] = [[3], [5]]
+        file["tas"].aggregated_data += " run: numbers"
+    ds = cfagg.read(path).isel(x=rows)
+    ds = ds.assign_coords(level=ds["level"].str.upper())
+    for name in ("once.nc", "twice.nc"):
+        report = cfagg.write(ds, tmp_path / name, to=to)
+        found = cfagg.read(tmp_path / name)
+        xr.testing.assert_identical(found["tas"], ds["tas"])
+        assert (report.losses, set(found.coords)) == ((), {"id", "level", "run"})
+        with netCDF4.Dataset(tmp_path / name) as file:
+            named = getattr(file["tas"], "coordinates", "").split()
+            assert sorted(named) == sorted({"id", "level", "run"} & set(file.variables))
+        ds = found
