@@ -24,6 +24,7 @@ from cfagg.conversion.staged import Staged, staged
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.fastzlib import deflate
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.netcdf4_names import stored_paths
 from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.netcdf_files import closing_written, created, failures_of_hdf5
 from cfagg.runtime.publishing import sync_file
@@ -206,7 +207,8 @@ class _Packing:
             for one in variables:
                 if _is_packed_here(one):
                     path = one.array.path
-                    dataset = file[path]
+                    # A variable with the name of a dimension that is not its own is stored under another name.
+                    dataset = file[next(p for p in reversed(stored_paths(path)) if p in file)]
                     if dataset.shape != one.array.shape:
                         dataset.resize(one.array.shape)  # for an unlimited dimension
                     self._datasets[path] = dataset.id

@@ -168,6 +168,20 @@ def test_unlimited_dimensions_stay_unlimited(tmp_path):
         assert file["never"][:].mask.all()  # nothing was written there, and still is missing
 
 
+@pytest.mark.parametrize("size", [None, 3])
+@pytest.mark.parametrize("group", ["/", "/a"])
+def test_a_variable_with_the_name_of_a_dimension_that_is_not_its_own_has_its_values(tmp_path, size, group):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        place = file.createGroup(group)
+        place.createDimension("y", None)
+        place.createDimension("x", size)
+        place.createVariable("x", "f4", ("y",))[:] = [1, 2, 3]
+        place.createVariable("tas", "f4", ("y", "x"))[:] = np.arange(9).reshape(3, 3)
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert values(tmp_path / "b.nc", f"{group}/x").tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(values(tmp_path / "b.nc", f"{group}/tas"), np.arange(9).reshape(3, 3))
+
+
 def test_xarray_reads_the_same_from_a_zarr_store_and_from_the_file_made_of_it(tmp_path):
     ds = xr.Dataset(
         {
