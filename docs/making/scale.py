@@ -113,12 +113,13 @@ def measured() -> dict[str, Any]:
 def each(name: str, n: int) -> tuple[float, bool]:
     """Return the CPU seconds of a job for each of `n`, or once among them, and whether that was measured.
 
-    Beyond the largest size that was tried, each is taken to cost as much as at that size; below the smallest, too.
+    Beyond the largest size that was tried, each is taken to cost as much as at that size, or in proportion to their
+    number if it grows with it; below the smallest, too.
     """
     job = measured()["jobs"][name]
     seconds = {int(k): v / (1 if job["once"] else int(k)) for k, v in job["seconds"].items()}
     nearest = min(seconds, key=lambda k: abs(math.log(k / n)))
-    return seconds[nearest], n in seconds
+    return seconds[nearest] * (n / nearest if job.get("grows") else 1), n in seconds
 
 
 def costs() -> str:

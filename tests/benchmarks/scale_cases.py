@@ -7,6 +7,7 @@ from typing import Any
 
 import netCDF4
 import numpy as np
+import numpy.typing as npt
 import zarr
 
 from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents, write_documents
@@ -31,19 +32,24 @@ def small_store(path: Path, n: int, codec: str) -> None:
         (path / f"v/c/{i}").write_bytes(encode(values))
 
 
-def long_store(path: Path, n: int) -> None:
-    """Write the metadata of a group of `n` steps, each an edge of a rectilinear grid, and the last coordinate."""
+def long_store(path: Path, lengths: npt.NDArray[np.int64]) -> int:
+    """Write the metadata of a group whose steps are in chunks of these lengths, the last of 1, and its coordinate.
+
+    Return the number of steps.
+    """
+    n, last = int(lengths.sum()), len(lengths) - 1
     codec = Codec("zstd")
     for name, tail in (("v", (SMALL,)), ("time", ())):
         dims = ("time", "x")[: 1 + len(tail)]
         dtype = np.dtype("f4" if tail else "f8")
-        lengths = [np.ones(n, np.int64), *([k] for k in tail)]
+        edges = [lengths, *([k] for k in tail)]
         attributes = {"units": "K"} if tail else {"units": "days since 1950-01-01"}
-        new = NewArray(dims, (n, *tail), dtype, lengths, np.nan, codec, attributes)
+        new = NewArray(dims, (n, *tail), dtype, edges, np.nan, codec, attributes)
         (path / name / "c").mkdir(parents=True)
         write_documents(path / name, array_documents(new, 3))
     write_documents(path, group_documents({}, 3))
-    (path / f"time/c/{n - 1}").write_bytes(codec.encoder()(np.array([n - 1.0])))
+    (path / f"time/c/{last}").write_bytes(codec.encoder()(np.array([n - 1.0])))
+    return n
 
 
 def netcdf_files(here: Path, n: int) -> list[Path]:
