@@ -13,6 +13,7 @@ from cfagg.arrays.source import Source, refuse_unreadable
 from cfagg.errors import LossError, OptionError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.findings.losses import Loss
+from cfagg.model import Aggregation
 from cfagg.runtime.files import NewFolder, check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.runtime.publishing import put, refusals_of, sync_tree
@@ -23,8 +24,9 @@ from cfagg.writing.exports import kerchunk
 from cfagg.writing.exports.content import nodes_of
 from cfagg.writing.exports.planned import Node, Planned
 from cfagg.writing.exports.planning import Means
-from cfagg.writing.fragments import is_one_of, lost
+from cfagg.writing.fragments import is_one_of, lost, refuse_to_lose
 from cfagg.writing.plan import OnLoss
+from cfagg.writing.references import home_of
 from cfagg.writing.report import Report
 
 __all__ = ["EXPORTS", "check_output", "export", "write_directory"]
@@ -76,8 +78,13 @@ def export(
     arrays = [a for node in root.walk() for a in node.arrays]
     here = next((k.path for a in arrays for k in a.references.files if not is_url(k.path)), None)
     used = (source.path, *(k.path for a in arrays for k in a.references.files))
-    if overwrite and url is None and is_one_of(Path(name), used):
-        raise lost(name)
+    if overwrite and url is None:
+        if is_one_of(Path(name), used):
+            raise lost(name)
+        # Values of variables that are left out would be lost as well.
+        for one in (one for group in source.root.walk() for one in group.variables.values()):
+            if isinstance(one, Aggregation):
+                refuse_to_lose(Path(name), [one], home_of(one.source, one.partitions.files))
     if isinstance(url, Url) and here is not None:
         raise OptionError(
             f"{url} was not written: it would refer to {here}, a file of this machine; write it to this machine"

@@ -157,6 +157,15 @@ def test_what_is_lost_is_left_out_where_that_is_accepted(tmp_path, target):
     assert [loss.what for loss in report.losses] == ["packing", "the variable"]
 
 
+def test_no_file_of_a_variable_that_is_left_out_is_replaced(tmp_path):
+    path = one_of_another_packing(tmp_path)
+    file = next(p for p in sorted(tmp_path.rglob("*.nc")) if p != path)
+    before = file.read_bytes()
+    with pytest.raises(TargetError, match="its values would be lost"):
+        exported(path, str(file.relative_to(path.parent)), on_loss="drop", overwrite=True)
+    assert file.read_bytes() == before
+
+
 @pytest.mark.parametrize("kind", ["compound", "vlen"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_values_that_are_neither_numbers_nor_text_are_left_out_or_refused(tmp_path, target, kind):
