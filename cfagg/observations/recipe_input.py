@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -148,8 +149,8 @@ class InputReader:
 class Step(Protocol):
     """Anything that yields frames for a range of dates."""
 
-    def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Yield the observations from `start` up to `end`, in any number of frames."""
+    def frames(self, start: datetime, end: datetime, *, empty: bool = False) -> Iterator[pd.DataFrame]:
+        """Yield the observations from `start` up to `end`, in any number of frames; if `empty`, also without rows."""
         ...
 
     def reads(self) -> list[Read]:
@@ -173,7 +174,7 @@ class Read:
     source: Any
     where: str
 
-    def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+    def frames(self, start: datetime, end: datetime, *, empty: bool = False) -> Iterator[pd.DataFrame]:
         """Yield the rows that the source reads, checked and cut to the range."""
         import pandas as pd
 
@@ -181,9 +182,12 @@ class Read:
             found = self.source.read(start, end)
             several = isinstance(found, Iterable) and not isinstance(found, pd.DataFrame | str | dict)
             for frame in found if several else [found]:
-                # Without rows, columns often lack types or are absent, which is not reported.
                 if not isinstance(frame, pd.DataFrame) or len(frame):
                     yield check_frame(frame, "it", start, end)
+                elif empty:
+                    # Without rows, columns often lack types or are absent, which is not reported.
+                    with suppress(ConventionError):
+                        yield check_frame(frame, "it", start, end)
         except Exception as error:
             raise failed(error, f"source {self.name} ({self.where})", start, end) from error
 
@@ -201,9 +205,9 @@ class Filtered:
     filter: Any
     where: str
 
-    def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+    def frames(self, start: datetime, end: datetime, *, empty: bool = False) -> Iterator[pd.DataFrame]:
         """Yield the frames of the step before, changed by the filter."""
-        frames = self.before.frames(start, end)
+        frames = self.before.frames(start, end, empty=empty)
         if getattr(self.filter, "whole", False):
             frames = _together(frames)
         for frame in frames:
@@ -212,6 +216,8 @@ class Filtered:
                 after = self.filter.transform(frame)
                 changed = check_frame(after, "it", start, end)
             except Exception as error:
+                if not len(frame):  # only its columns are lost
+                    continue
                 raise failed(error, f"filter {self.name} ({self.where})", start, end) from error
             follow = getattr(self.filter, "attributes", None)
             now = {**attributes, **attributes_of(changed)} if follow is None else follow(attributes)
@@ -228,14 +234,16 @@ class Join:
 
     steps: Sequence[Step]
 
-    def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+    def frames(self, start: datetime, end: datetime, *, empty: bool = False) -> Iterator[pd.DataFrame]:
         """Yield the frames of each step in turn, with the columns of all."""
-        streams = [step.frames(start, end) for step in self.steps]
+        # A step without observations has columns all the same.
+        streams = [step.frames(start, end, empty=True) for step in self.steps]
         firsts = [next(stream, None) for stream in streams]
         columns = list(dict.fromkeys(name for frame in firsts if frame is not None for name in frame.columns))
         for first, stream in zip(firsts, streams, strict=True):
             for frame in [] if first is None else chain([first], stream):
-                yield _padded(frame, columns)
+                if empty or len(frame):
+                    yield _padded(frame, columns)
 
     def reads(self) -> list[Read]:
         """Return the sources of all steps."""
@@ -248,12 +256,12 @@ class Concat:
 
     steps: Sequence[tuple[datetime, datetime, Step]]
 
-    def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+    def frames(self, start: datetime, end: datetime, *, empty: bool = False) -> Iterator[pd.DataFrame]:
         """Yield the frames of the steps whose range overlaps this one."""
         for first, stop, step in self.steps:
             low, high = max(first, start), min(stop, end)
             if low < high:
-                yield from step.frames(low, high)
+                yield from step.frames(low, high, empty=empty)
 
     def reads(self) -> list[Read]:
         """Return the sources of all steps."""

@@ -230,6 +230,25 @@ def test_columns_in_another_order_are_brought_into_that_of_the_first_part(tmp_pa
     assert zarr.open_group(tmp_path / "a.zarr", mode="r")["data"][:].tobytes() == builds.expected().tobytes()
 
 
+def gusts(start, end):
+    """Give other columns, and rows of odd days only."""
+    frame = builds.reports(start, end).rename(columns={"wind": "gust"})
+    return frame[frame["date"].dt.day % 2 == 1]
+
+
+@pytest.mark.parametrize("first", ["reports", "gusts"])
+def test_sources_of_other_columns_are_joined_where_one_has_no_rows(tmp_path, first):
+    steps = [builds.reports, gusts] if first == "reports" else [gusts, builds.reports]
+    for group_by in ("daily", "all"):
+        made = recipe(builds.reports, group_by=group_by) | {"input": {"join": steps}}
+        cfagg.create_observations(made, tmp_path / group_by)
+    daily, whole = (zarr.open_group(tmp_path / name, mode="r")["data"][:] for name in ("daily", "all"))
+    np.testing.assert_array_equal(daily, whole)
+    odd = builds.ALL[builds.ALL["date"].dt.day % 2 == 1]
+    counts = [np.isfinite(builds.expected(rows)[:, -1]).sum() for rows in (builds.ALL, odd)]
+    assert np.isfinite(daily[:, -2:]).sum(axis=0).tolist() == counts[:: 1 if first == "reports" else -1]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Bad input
 
