@@ -25,6 +25,7 @@ ONLY_IN_PYTHON = frozenset(
         "columns",
         "dates",
         "decode_coords",
+        "decode_times",
         "drop",
         "drop_variables",
         "end",
