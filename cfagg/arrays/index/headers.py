@@ -18,7 +18,7 @@ __all__ = ["StoredHeader", "read_header", "write_header"]
 
 #: Types of values and of attributes: numbers, and single characters.
 _TYPE = re.compile(r"[<>|]([iuf][1248]|S1)")
-_ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6}|U\d{1,6})")
+_ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6})")
 
 #: Represents the packing of a field, given by LBPACK, among the numbers of HDF5 filters.
 FIELD_PACKING = -1
@@ -125,7 +125,7 @@ def _written(value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.metadata:
         array = np.asarray(value)
-        if _ATTRIBUTE.fullmatch(array.dtype.str) and array.dtype.kind != "U":
+        if _ATTRIBUTE.fullmatch(array.dtype.str):
             written = {"type": array.dtype.str, "bytes": array.tobytes().hex()}
             return written if array.ndim == 0 else {**written, "shape": list(array.shape)}
     return None

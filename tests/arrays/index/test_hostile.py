@@ -89,12 +89,13 @@ def test_offsets_that_overlap_are_read_as_they_are(case: Case) -> None:
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[[99,[1]]],"attributes":{}}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[],"attributes":{"a":{"type":"|O","bytes":""}}}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[],"attributes":{"scale_factor":[]}}',
+        '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[],"attributes":{"units":{"type":"<U1","bytes":"ffffffff"}}}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[[2,[1e999]]],"attributes":{}}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[[1,[]]],"attributes":{},"fill":"00"}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[[2,[-4]],[1,[]]],"attributes":{}}',
         '{"path":"tas","dims":["time","lat","lon"],"dtype":"<f4","codecs":[[2,[1000000000000]],[1,[]]],"attributes":{}}',
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_odd_headers_are_refused_or_do_no_harm(case: Case, header: str) -> None:
     found = read_header(header)
