@@ -25,6 +25,7 @@ from cfagg.errors.arguments import a_new_file, paths
 from cfagg.model import Aggregation
 from cfagg.runtime.object_files import object_at
 from cfagg.runtime.reports import WrittenReport
+from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 if TYPE_CHECKING:
@@ -280,8 +281,10 @@ def _written(
     from cfagg.arrays.index.parquet import open_index, write_index
     from cfagg.writing.fragments import is_one_of, lost
 
+    only_if: dict[str, Any] = {}
     if isinstance(target, Url):
         object_at(target)  # raises for web servers
+        only_if = _unchanged(target)
     elif is_one_of(Path(target), (*wanted.files, *others)):
         raise lost(target)
     previous, notes = None, []
@@ -303,7 +306,7 @@ def _written(
     )  # fmt: skip
     if previous is not None:
         made = _described(made, previous)
-    write_index(made, target)
+    write_index(made, target, **only_if)
     same = [] if previous is None else [p for p, i in made.files.items() if _is_same(previous, p, made, i)]
     changed = [] if previous is None else [p for p in made.files if p in previous.files and p not in set(same)]
     return IndexReport(
@@ -316,6 +319,15 @@ def _written(
         left_out=(*wanted.left, *_lacking(lacking)),
         notes=tuple(notes),
     )
+
+
+def _unchanged(target: Url) -> dict[str, Any]:
+    """Return the condition that an index in an object store is still in the state in which it is read next."""
+    try:
+        tag = getattr(handles.renew(target).data, "tag", None)
+    except SourceNotFoundError:
+        return {"create": True}
+    return {"match": tag} if tag else {}
 
 
 def _lacking(places: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -10,7 +10,8 @@ Two files cannot be renamed at once.  A process that finds a companion here that
 this.
 
 In an object store, the first object is put in place by one request, and only if it is unchanged, which is decisive.
-Before that, the second one is stored under ``.NAME.cfagg-partial/``, named by the digest of the first one.
+Before that, the second one is stored under ``.NAME.cfagg-partial/``, named by the digest of the first one.  The next
+run completes the work from there, whether this one was killed or is merely slow, and then this one replaces nothing.
 """
 
 from __future__ import annotations
@@ -94,12 +95,16 @@ class PairedObject:
         self._beside, self._folder = f"{name}{suffix}", f".{name}.cfagg-partial"
         self._digest = digest
         self._made: bytes | None = None
+        self._tag: str | None = None
 
     def __enter__(self) -> Self:
         found = None if self._digest is None else self._objects.read(f"{self._folder}/{self._digest}")
         if found is not None:
-            # A killed run had put the first one in place.
-            self._objects.put(self._beside, found)
+            # The run that put the first one in place was killed, or has not come further yet.
+            self._tag = self._objects.put(self._beside, found)
+        else:
+            state = self._objects._state(self._beside)
+            self._tag = None if state is None else state.tag
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -114,8 +119,12 @@ class PairedObject:
 
     def publish(self) -> None:
         """Put the second object beside the first one, or remove one of an earlier first object."""
+        left = list(self._objects.listed(self._folder))  # not those of runs that begin once it is there
         if self._made is None:
             self._objects.delete([self._beside])
         else:
-            self._objects.put(self._beside, self._made)
-        self._objects.delete(list(self._objects.listed(self._folder)))
+            try:
+                self._objects.put(self._beside, self._made, create=self._tag is None, match=self._tag)
+            except TargetExistsError:
+                return  # the next run has put this one, or its own, there, or will, and removes what is left
+        self._objects.delete(left)

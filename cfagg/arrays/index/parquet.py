@@ -58,11 +58,14 @@ _ERRORS = (
 )  # fmt: skip
 
 
-def write_index(index: Index, path: str | os.PathLike[str]) -> None:
-    """Write an index completely or not at all; paths in it are relative to its directory."""
+def write_index(index: Index, path: str | os.PathLike[str], *, create: bool = False, match: str | None = None) -> None:
+    """Write an index completely or not at all; paths in it are relative to its directory.
+
+    In an object store, `create` and `match` are the conditions of `ObjectStore.put`.
+    """
     if isinstance(path, Url):
         objects, name = object_at(path)
-        objects.put(name, index_bytes(index, path.place[0]))
+        objects.put(name, index_bytes(index, path.place[0]), create=create, match=match)
         return
     target = a_path(path)
     real = os.path.realpath(target)  # follows a link, so that the file is replaced and not the link

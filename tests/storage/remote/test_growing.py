@@ -9,7 +9,7 @@ import pytest
 import cfagg
 from cfagg.aggregation import output
 from cfagg.aggregation.scanning import Scanner
-from cfagg.arrays.index import SUFFIX, open_index
+from cfagg.arrays.index import SUFFIX, building, open_index
 from cfagg.errors import (
     AccessError,
     SourceError,
@@ -18,6 +18,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
+from cfagg.runtime.paired import PairedObject
 from cfagg.storage.handles import handles
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url
@@ -310,3 +311,40 @@ def test_an_index_stays_true_where_all_objects_are_copied_to_another_place(home,
     index = open_index(Url(f"{home}/OUT.nc{SUFFIX}"))
     assert list(index.path) == ["0.nc", "1.nc", "2.nc", "3.nc"]
     assert list(index.files) == files
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_index_that_grew_meanwhile_is_not_replaced_by_an_older_one(home, tmp_path, monkeypatch, exists):
+    files = uploaded(home, tmp_path, 4)
+    cfagg.aggregate(files[:2], output=f"{home}/OUT.nc", index=exists)
+    index_files = building.index_files
+
+    def later(*args, **options):
+        monkeypatch.setattr(building, "index_files", index_files)
+        cfagg.aggregate(files[:3], output=f"{home}/OUT.nc", append=exists, overwrite=not exists)
+        return index_files(*args, **options)
+
+    monkeypatch.setattr(building, "index_files", later)
+    with pytest.raises(TargetExistsError, match="another process is writing there"):
+        cfagg.index(f"{home}/OUT.nc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cfagg.aggregate(files[3:], output=f"{home}/OUT.nc", append=True)
+    assert cfagg.index(f"{home}/OUT.nc").files == 4
+
+
+def test_a_slow_writer_does_not_replace_the_index_of_a_later_one(home, tmp_path, monkeypatch):
+    files = uploaded(home, tmp_path, 4)
+    cfagg.aggregate(files[:2], output=f"{home}/OUT.nc")
+    publish = PairedObject.publish
+
+    def later(self):
+        monkeypatch.setattr(PairedObject, "publish", publish)
+        cfagg.aggregate(files[3:], output=f"{home}/OUT.nc", append=True)
+        publish(self)
+
+    monkeypatch.setattr(PairedObject, "publish", later)
+    cfagg.aggregate(files[2:3], output=f"{home}/OUT.nc", append=True)
+    cfagg.aggregate(files, output=f"{home}/ALL.nc")
+    assert objects(home) == objects(home, "ALL.nc")
