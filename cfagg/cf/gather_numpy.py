@@ -11,14 +11,18 @@ from cfagg.cf.gather_rule import EXACT, GatherRule, mantissa
 
 __all__ = ["fill_missing", "gather_numpy"]
 
-_BLOCK = 2**16
-"""Number of elements processed at a time, so that the temporaries of a block stay in the processor's cache."""
+_BLOCK, _LIGHT_BLOCK = 2**16, 2**18
+"""Number of elements processed at a time, so that the temporaries of a block stay in the processor's cache.
+
+The larger one is for rules that copy and only look for missing values, mostly without temporaries.
+"""
 
 
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
     """Copy `source` to `target` by `rule`; return the number of bad elements, and the flat index of the first or -1."""
-    if source.size > _BLOCK and source.ndim:
-        step = max(1, _BLOCK * len(source) // source.size)
+    most = _LIGHT_BLOCK if rule.light else _BLOCK
+    if source.size > most and source.ndim:
+        step = max(1, most * len(source) // source.size)
         inner = source.size // len(source)
         bad, first = 0, -1
         for start in range(0, len(source), step):
@@ -40,6 +44,9 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
         np.copyto(target, source)
         return 0, -1
     values = source.astype(rule.source, copy=False)
+    if rule.light and _all_present(values, rule):
+        np.copyto(target, values)
+        return 0, -1
     with np.errstate(over="ignore", invalid="ignore"):
         bad = _cast(values, target, rule) if rule.pure else _compute(values, target, rule)
     missing = _missing(values, rule) if rule.masked else None
