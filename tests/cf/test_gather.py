@@ -80,6 +80,15 @@ def test_long_outer_elements_are_cut_too():
     assert gather_numpy(source, out, GatherRule.make(source.dtype, out.dtype)) == (1, 100_007)
 
 
+def test_missing_values_of_every_large_block_are_filled_where_values_are_copied():
+    source = np.ones((3, 300_000), "f4")
+    source[1:, 299_999] = -9
+    out = np.zeros_like(source)
+    assert gather_numpy(source, out, GatherRule.make(source.dtype, out.dtype, fills=[-9], fill=7)) == (0, -1)
+    assert [tuple(i) for i in np.argwhere(out != 1)] == [(1, 299_999), (2, 299_999)]
+    assert set(out[1:, -1]) == {7}
+
+
 @pytest.mark.parametrize("bad", [0, 2])
 def test_the_kernel_and_numpy_report_alike(monkeypatch, bad):
     source = np.arange(200 * 300, dtype="i4").reshape(200, 300) % 200
