@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions.instructions import Column, Instructions
+from cfagg.conventions.instructions import Column, Instructions, Text
 from cfagg.conventions.scope import Scope
 from cfagg.conventions.unique import unique_values
 from cfagg.conventions.uris import is_opaque, paths_of
@@ -67,14 +67,7 @@ def _fragments(said: Instructions, count: int) -> Partitions:
             said.findings.problem(term, f"the value of fragment {said.place(first, text.shape)} is missing")
     whole = "\n".join(("", *uris.values))
     if "\n/" in whole or "\n#" in whole:
-        for first, uri in enumerate(uris.values):
-            if uri.startswith(("/", "#")):
-                said.findings.problem(
-                    "uris",
-                    f"{uri!r} of fragment {said.place(first, uris.shape)} begins with {uri[0]!r}: expected an absolute "
-                    "URI such as 'file:///data/a.nc', or one relative to the aggregation file",
-                )
-                break
+        _check_beginnings(said, uris)
     if ":" in whole:
         opaque = next((u for u in uris.values if is_opaque(u)), None)
         if opaque is not None:
@@ -93,3 +86,19 @@ def _fragments(said: Instructions, count: int) -> Partitions:
         addresses=addresses.table,
         layouts=[Layout(said.dims)],
     )
+
+
+def _check_beginnings(said: Instructions, uris: Text) -> None:
+    """Note absolute paths, which other software writes in place of URIs, and what has no meaning as a reference."""
+    paths = [k for k, uri in enumerate(uris.values) if uri.startswith("/")]
+    odd = next((k for k, uri in enumerate(uris.values) if uri.startswith(("#", "//"))), None)
+    if odd is not None:
+        uri = uris.values[odd]
+        said.findings.problem(
+            "uris",
+            f"{uri!r} of fragment {said.place(odd, uris.shape)} begins with {'#' if uri[0] == '#' else '//'!r}: "
+            "expected an absolute URI such as 'file:///data/a.nc', or one relative to the aggregation file",
+        )
+    elif paths:
+        first = f"{uris.values[paths[0]]!r} of fragment {said.place(paths[0], uris.shape)}"
+        said.findings.repair("path", f"uris: {first} is an absolute path, not a URI; it is read as the path of a file")

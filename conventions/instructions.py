@@ -230,7 +230,8 @@ class Instructions:
         bad = np.flatnonzero((sizes < 1) | (sizes > n))
         if bad.size:
             at = int(bad[0])
-            self.findings.problem(where, f"fragment {at} has size {sizes[at]}; expected 1 to {n}")
+            expected = f"expected 1 to {n}" if n else "the dimension has no elements"
+            self.findings.problem(where, f"fragment {at} has size {sizes[at]}; {expected}")
             return np.zeros(1, np.int64)
         edges = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes.astype(np.int64), out=edges[1:])

@@ -25,12 +25,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:", re.IGNORECASE).match
 
 
 def path_of(uri: str) -> str:
-    """Return the path or URL that an absolute or relative URI refers to.
+    """Return the path or URL that an absolute or relative URI refers to; an absolute path is no URI, and unchanged.
 
     >>> path_of("file:///data/a%20b.nc"), path_of("../caf%C3%A9.nc"), path_of("https://host/a%20b.nc")
     ('/data/a b.nc', '../café.nc', 'https://host/a%20b.nc')
     """
-    if _SCHEME.match(uri):
+    if uri.startswith("/") or _SCHEME.match(uri):
         return local_path(uri)
     path = _decoded(uri)
     # Decoded, it must still be a relative path.

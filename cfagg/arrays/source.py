@@ -193,7 +193,11 @@ def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str)
     names = [name for error in found for name in error.variables]
     if len(found) == 1:
         raise UnreadableAggregationError(f"{found[0].message}; {remedy}", found[0].problems, names)
-    problems = [Problem(name, error.message) for error in found for name in error.variables]
+    problems = [
+        Problem(name, "; ".join(map(str, (error.message, *error.problems[:1]))))
+        for error in found
+        for name in error.variables
+    ]
     raise UnreadableAggregationError(
         f"{len(found)} variables cannot be read: {', '.join(map(repr, names[:20]))}; {remedy}", problems, names
     )

@@ -280,12 +280,15 @@ def test_a_coordinate_that_cannot_be_read_is_missed_with_a_warning(tmp_path):
 def test_all_aggregations_that_cannot_be_read_are_in_one_error(tmp_path):
     path = foreign(tmp_path / "a.nc", "cfa_dimensions")
     with netCDF4.Dataset(path, "a") as ds:
-        ds.createVariable("bad", "f4", ()).nca_array = "{"
+        ds.createVariable("bad", "f4", ()).nca_array = '{"Partitions": []}'
         ds.createVariable("odd", "f4", ()).nca_private = "yes"
     with pytest.raises(UnreadableAggregationError, match="3 variables cannot be read") as caught:
         cfagg.read(path)
     assert sorted(caught.value.variables) == ["bad", "odd", "tas"]
     assert len(caught.value.problems) == 3
+    with pytest.raises(UnreadableAggregationError) as alone:
+        cfagg.open_aggregation(path, "bad")
+    assert str(alone.value.problems[0]) in str(caught.value)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.variables, str(again)) == (caught.value.variables, str(caught.value))
 

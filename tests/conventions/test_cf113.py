@@ -8,7 +8,7 @@ import pytest
 
 import cfagg
 from cfagg.conventions.instructions import Column
-from cfagg.errors import ConventionError, SourceError
+from cfagg.errors import ConventionError, RepairWarning, SourceError
 from tests import instruction_files as files
 from tests import nca_files
 from tests.conventions.fragments import ROWS, VALUES, data, edited
@@ -84,6 +84,16 @@ def test_a_file_uri_means_a_path(parts, form):
     assert cfagg.open_aggregation(path, "tas").partitions.file_name(1) == f"{parts}/p 1.nc"
 
 
+def test_absolute_paths_are_read_as_they_are_with_a_warning(parts):
+    (parts / "p1.nc").rename(parts / "p%201.nc")  # only in a URI is this a blank
+    path = write(parts, ((f"{parts}/p0.nc",), (f"{parts}/p%201.nc",)))
+    with pytest.warns(RepairWarning, match=r"'.*/p0.nc' of fragment \[0, 0\] is an absolute path, not a URI"):
+        aggregation = cfagg.open_aggregation(path, "tas")
+    assert aggregation.partitions.file_name(1) == f"{parts}/p%201.nc"
+    with pytest.warns(RepairWarning):
+        np.testing.assert_array_equal(data(path), VALUES)
+
+
 def test_every_fragment_may_have_its_own_identifier(parts):
     nca_files.fragment(parts / "p2.nc", "other", VALUES[3:], ["t", "y"])
     np.testing.assert_array_equal(data(write(parts, (("p0.nc",), ("p2.nc",)), [["tas"], ["other"]])), VALUES)
@@ -92,7 +102,7 @@ def test_every_fragment_may_have_its_own_identifier(parts):
 @pytest.mark.parametrize(
     ("uris", "message"),
     [
-        ((("/p0.nc",), ("p1.nc",)), r"uris.*'/p0.nc' of fragment \[0, 0\] begins with '/'"),
+        ((("//host/p0.nc",), ("p1.nc",)), r"uris.*'//host/p0.nc' of fragment \[0, 0\] begins with '//'"),
         ((("p0.nc",), ("#p1.nc",)), r"'#p1.nc' of fragment \[1, 0\] begins with '#'"),
         ((("p0.nc",), ("",)), r"uris: the value of fragment \[1, 0\] is missing"),
         ((("p0.nc",), ("urn:isbn:1",)), "'urn:isbn:1' is a URI of an unsupported kind"),
@@ -120,6 +130,15 @@ def test_sizes_that_do_not_tile_the_array_are_refused(parts, rows, message):
     edited(path, lambda r: files.sizes(r, "fragment_map", rows))
     with pytest.raises(ConventionError, match=message):
         cfagg.read(path)
+
+
+def test_sizes_along_a_dimension_that_was_never_written_are_refused(parts):
+    def change(root):
+        root.createDimension("records", None)
+        root["tas"].aggregated_dimensions = "records lat"
+
+    with pytest.raises(ConventionError, match="fragment 0 has size 3; the dimension has no elements"):
+        cfagg.read(edited(write(parts), change))
 
 
 def test_missing_sizes_may_be_declared_by_any_attribute(parts):

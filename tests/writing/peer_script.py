@@ -34,7 +34,7 @@ def write(peer):
     if peer == "CFAPyX":
         from cfapyx import CFANetCDF
 
-        made = CFANetCDF(["a.nc", "p.nc"])
+        made = CFANetCDF([os.path.abspath("a.nc"), "p.nc"])
         made.create()
         made.write(name)
     elif peer == "cf-python":
