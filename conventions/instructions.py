@@ -119,7 +119,8 @@ class Instructions:
         self.cells: tuple[int, ...] = ()  # of the array of fragments
 
     def _dimensions(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        dims = tuple(self._text(attributes, "aggregated_dimensions").split())
+        words = self._text(attributes, "aggregated_dimensions").split()
+        dims = tuple(map(self.scope.dimension, words))
         if len(dims) > limits.MAX_RANK:
             raise LimitError(
                 f"{self.subject}: {len(dims)} dimensions in aggregated_dimensions; at most {limits.MAX_RANK} are read"
@@ -129,7 +130,8 @@ class Instructions:
             if dim in dims[:i]:
                 self.findings.problem("aggregated_dimensions", f"{dim!r} occurs twice")
             elif dim not in sizes:
-                self.findings.problem("aggregated_dimensions", f"the file has no dimension {dim!r}")
+                where = "the group of the variable, and those above it, have" if "/" in dim else "the file has"
+                self.findings.problem("aggregated_dimensions", f"{where} no dimension {dim!r}")
             elif not 0 <= int(sizes[dim]) < 2**63:
                 self.findings.problem("aggregated_dimensions", f"{dim!r} has the impossible size {sizes[dim]}")
         self.findings.check("aggregated_dimensions does not name the dimensions of the array")

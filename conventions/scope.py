@@ -53,6 +53,8 @@ class Scope:
         Substitutions in file names set by the user, which override those of the file.
     leave : callable, optional
         Called with the name of a variable that was read but does not describe fragments.
+    dimension : callable, optional
+        Returns the name of a visible dimension that is given by name or path, and any other text unchanged.
     """
 
     sizes: Mapping[str, int]
@@ -62,3 +64,4 @@ class Scope:
     conventions: str = ""
     substitutions: Mapping[str, str] = field(default_factory=dict)
     leave: Callable[[str], object] = _nothing
+    dimension: Callable[[str], str] = str

@@ -117,4 +117,4 @@ def in_type_of(
 
 
 def _named(dtype: np.dtype[Any]) -> str:
-    return "text" if dtype.kind == "O" else dtype.name
+    return {"O": "text", "S": "single characters"}.get(dtype.kind, dtype.name)

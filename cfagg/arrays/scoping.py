@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -100,10 +101,17 @@ class Scoping:
             if (found := self.find(chain, name)) is not None:
                 seen.discard(_path(*found))
 
-        return Scope(sizes, private, find, values, self.conventions, self.substitutions, leave)
+        def dimension(name: str) -> str:
+            where, _, last = _absolute(name, chain).rpartition("/")
+            nearest = next((group.path for group in reversed(chain) if last in group.dimensions), None)
+            return last if nearest == (where or "/") else name
+
+        return Scope(sizes, private, find, values, self.conventions, self.substitutions, leave, dimension)
 
     def find(self, chain: tuple[Stated, ...], name: str) -> tuple[Stated, Variable] | None:
         """Return the variable of a name or path, and its group, searched from the group upwards."""
+        if name.startswith("../"):
+            name = _absolute(name, chain)
         where, _, last = name.rpartition("/")
         for start in [self.root] if name.startswith("/") else reversed(chain):
             group = start.child(where)
@@ -148,6 +156,11 @@ class Scoping:
         if found.key != self.handle.key or found.header.shape != variable.shape:
             raise SourceError(f"{self.handle.key.path} was changed while it was read; open it again")
         return read(found, [slice(0, n, 1) for n in variable.shape], CONTEXT_SOURCE)
+
+
+def _absolute(name: str, chain: tuple[Stated, ...]) -> str:
+    """Return the absolute path that a path means in the last group of a chain from the root."""
+    return posixpath.normpath(posixpath.join(chain[-1].path, name))
 
 
 def _path(group: Stated, variable: Variable) -> str:

@@ -115,7 +115,12 @@ def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
             raise ConventionError(f"the values of {name!r} are not known")
         return np.ma.MaskedArray(found.values, ~found.valid)
 
-    return Scope(sizes, private, find, values, c.dataset.root.text("Conventions") or "", c.options.substitutions)
+    def dimension(name: str) -> str:
+        found = c.resolver.dimension(name, v.group)
+        return name if found is None or found is not c.resolver.dimension(found.name, v.group) else found.name
+
+    conventions = c.dataset.root.text("Conventions") or ""
+    return Scope(sizes, private, find, values, conventions, c.options.substitutions, dimension=dimension)
 
 
 def _is_plain(value: object) -> bool:

@@ -189,6 +189,35 @@ def test_instructions_may_stand_in_groups(parts):
     assert not cfagg.read(path, group="aggregation").variables
 
 
+def in_a_group(path, dims):
+    """Write an aggregation in a group that has a dimension of the same name as the root, of another size."""
+    with netCDF4.Dataset(path, "w") as root:
+        root.Conventions = "CF-1.13"
+        files.dimensions(root, time=5, lat=4, f_time=2, f_lat=1)
+        files.sizes(root, "map", ROWS)
+        files.text(root, "uris", ("f_time", "f_lat"), [["p0.nc"], ["p1.nc"]])
+        files.text(root, "model/ids", (), "tas")
+        root["model"].createDimension("time", 12)
+        terms = {"map": "../map", "uris": "../uris", "identifiers": "ids"}
+        files.aggregated(root, "model/tas", "f8", dims, terms, {"units": "K"})
+    return path
+
+
+@pytest.mark.parametrize("dims", [["/model/time", "/lat"], ["time", "../lat"]])
+def test_dimensions_may_be_named_by_their_paths(parts, dims):
+    path = in_a_group(parts / "a.nc", dims)
+    found = cfagg.read(path, group="model").tas
+    assert found.dims == ("time", "lat")
+    np.testing.assert_array_equal(found, VALUES)
+    assert "its 2 fragments refer to 2 datasets" in str(cfagg.check(path))
+
+
+def test_a_dimension_that_another_hides_is_not_one_of_an_aggregation(parts):
+    path = in_a_group(parts / "a.nc", ["/time", "/lat"])
+    with pytest.raises(ConventionError, match="of the variable, and those above it, have no dimension '/time'"):
+        cfagg.read(path, group="model")
+
+
 def unique(path, dtype, values, *, kind=None, attributes=None, fill=None, master_fill=None):
     """Write an aggregation of 2 and 3 elements, each of one value."""
     with netCDF4.Dataset(path, "w") as root:
