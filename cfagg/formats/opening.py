@@ -118,6 +118,8 @@ def not_netcdf(name: str, head: bytes, expected: str) -> str:
     else:
         known = kind(head)
         found = f"it is {known}" if known else f"it starts with {head[:8]!r}"
+        if known and known.startswith(pp.FORMAT.name) and format_of_head(head) is None:
+            found = f"it begins as {known}, but the header of its first field is cut or damaged"
     return f"{name} is not a netCDF file: {found}; expected {expected}"
 
 

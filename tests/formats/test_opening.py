@@ -48,6 +48,10 @@ OTHERS = {
     "HDF.nc": (b"\x89HDF", r"it starts with b'\x89HDF'"),
     "text.nc": (b"hello\n", r"it starts with b'hello\n'"),
     "zeros.nc": (bytes(600), f"it starts with {bytes(8)}"),
+    "cut.pp": (
+        PP[:200],
+        "it begins as PP, big-endian with words of 4 bytes, but the header of its first field is cut or damaged",
+    ),
     "cut.nc": (bytes(512) + b"\x89HDF\r\n\x1a", f"it starts with {bytes(8)}"),
 }
 

@@ -107,6 +107,13 @@ def parse(text: bytes, name: str) -> Table:
         raise SourceError(f"{name} is not JSON: {error}; write it again") from error
     if not isinstance(found, dict):
         raise SourceError(f"{name} holds a JSON {type(found).__name__}, expected an object with references")
+    if isinstance(found.get("refs"), dict) and "version" not in found:
+        raise SourceError(
+            f"{name} has 'refs', but no 'version', without which 'refs' would be a key of the store; write \"version\": 1 "
+            "beside it"
+        )
+    if isinstance(found.get("version"), int) and "refs" not in found:
+        raise SourceError(f"{name} has a 'version', but no 'refs', which would hold the references; write it again")
     if "refs" not in found or "version" not in found:
         return Table(found, {}, name)
     if found["version"] != 1:

@@ -247,6 +247,19 @@ def test_a_codec_that_runs_code_is_refused(tmp_path):
         _ = cfagg.read(changed(placed(tmp_path), change)).tas.values
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"refs": {".zgroup": "{}"}}', "'refs', but no 'version'.* write \"version\": 1"),
+        ('{"version": 1}', "'version', but no 'refs'"),
+    ],
+)
+def test_a_table_with_half_of_the_keys_of_version_1_is_named(tmp_path, text, message):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(SourceError, match=message):
+        cfagg.read(tmp_path / "a.json")
+
+
 @pytest.mark.parametrize("text", ['{"version": 1, "refs": ', '{"refs": 7, "version": 1}', '{"version": 1, "refs": []}'])
 def test_what_is_no_table_is_an_error_of_ours(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
