@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import warnings
+from pathlib import Path
 
 PEERS = ("cf-python", "cfdm", "CFAPyX")
 
@@ -34,7 +35,7 @@ def write(peer):
     if peer == "CFAPyX":
         from cfapyx import CFANetCDF
 
-        made = CFANetCDF([os.path.abspath("a.nc"), "p.nc"])
+        made = CFANetCDF([str(Path("a.nc").resolve()), "p.nc"])
         made.create()
         made.write(name)
     elif peer == "cf-python":

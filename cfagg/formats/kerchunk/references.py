@@ -109,8 +109,8 @@ def parse(text: bytes, name: str) -> Table:
         raise SourceError(f"{name} holds a JSON {type(found).__name__}, expected an object with references")
     if isinstance(found.get("refs"), dict) and "version" not in found:
         raise SourceError(
-            f"{name} has 'refs', but no 'version', without which 'refs' would be a key of the store; write \"version\": 1 "
-            "beside it"
+            f"{name} has 'refs', but no 'version', without which 'refs' would be a key of the store; write "
+            '"version": 1 beside it'
         )
     if isinstance(found.get("version"), int) and "refs" not in found:
         raise SourceError(f"{name} has a 'version', but no 'refs', which would hold the references; write it again")
