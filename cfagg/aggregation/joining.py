@@ -14,6 +14,7 @@ from cfagg.cf.joining import (
     Described,
     Members,
     Options,
+    check_units,
     in_one_calendar,
     join,
     members_of,
@@ -62,6 +63,9 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
     file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
     members = members_of(described, options)
     _check_axes(members, options)
+    if options.cells:
+        distinct = {id(one.axes): one.axes for one in described}
+        check_units(options.cells, (axis for axes in distinct.values() for axis in axes.values()))
 
     def named(row: int) -> str:
         return f"{described[row].stated.name!r} of {scanned[file[row]].place!r}"

@@ -466,6 +466,14 @@ def test_an_axis_that_no_file_has_is_refused_with_those_there_are(tmp_path: Path
         cfagg.aggregate(files, dimension=("hieght",))
 
 
+@pytest.mark.parametrize("key", ["time", "T"])
+def test_conditions_on_cells_in_units_of_something_else_are_refused(tmp_path: Path, key: str) -> None:
+    files = months(tmp_path, 2)
+    with pytest.raises(OptionError, match=f"cells={{{key!r}: …}}: '1 m' has units that do not convert .*, 'days'"):
+        cfagg.aggregate(files, cells={key: [{"cellsize": "1 day"}, {"spacing": "1 m"}]})
+    assert cfagg.aggregate(files, cells={key: {"spacing": "1 hour"}}).sizes["time"] == 4
+
+
 def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "sample_data" / "pp" / "umfile.pp"
     cfagg.aggregate(path, output=tmp_path / "out.nca", index=False)

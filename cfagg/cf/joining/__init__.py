@@ -1,6 +1,7 @@
 """Deciding which variables or fields are parts of one array: the CF aggregation rules on columns, without files."""
 
 from cfagg.cf.joining.boxes import Boxes, join
+from cfagg.cf.joining.cells import check_units
 from cfagg.cf.joining.comparing import members_of
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.describing import describe, describe_all, interned
@@ -25,6 +26,7 @@ __all__ = [
     "Points",
     "Reason",
     "Stated",
+    "check_units",
     "codes",
     "describe",
     "describe_all",

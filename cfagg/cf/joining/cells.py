@@ -16,7 +16,7 @@ from cfagg.cf.roles import axis_of
 from cfagg.cf.units import linear
 from cfagg.errors import CfaggError, OptionError
 
-__all__ = ["Condition", "Conditions", "Range", "condition_of", "conditions_of"]
+__all__ = ["Condition", "Conditions", "Range", "check_units", "condition_of", "conditions_of"]
 
 
 class Range(NamedTuple):
@@ -76,8 +76,7 @@ def conditions_of(given: Any) -> Conditions:
 
 def condition_of(own: Coordinate, conditions: Any) -> str:
     """Return the first condition that a coordinate fulfils, or "" if there is none."""
-    letter = axis_of(own.stated.attributes)
-    several = next((c for key, c in conditions if key in (own.identity, letter)), ())
+    several = next((c for key, c in conditions if key in _names(own)), ())
     if own.values.dtype.kind not in "iuf" or own.index:
         return ""
     values = canonical_values(own).astype(np.float64)
@@ -85,14 +84,36 @@ def condition_of(own: Coordinate, conditions: Any) -> str:
     if own.bounds is not None:
         bounds = canonical_values(own, own, bounds=True).astype(np.float64)
         sizes = bounds.max(axis=1) - bounds.min(axis=1)
-    units = own.units or ""
-    if is_reference_time(units):
-        parts = split_reference(units)
-        units = units if parts is None else parts[0]
+    units = _lengths_of(own)
     for one in several:
         if _fulfils(sizes, one.cellsize, units) and _fulfils(np.abs(np.diff(values)), one.spacing, units):
             return str(one)
     return ""
+
+
+def check_units(conditions: Conditions, coordinates: Iterable[Coordinate]) -> None:
+    """Raise an error for a condition whose units convert to those of none of its coordinates: nothing fulfils it."""
+    own = {(_names(c), _lengths_of(c)) for c in coordinates if not c.index}
+    for key, several in conditions:
+        there = sorted({units for names, units in own if key in names})
+        for wanted in (each for one in several for each in one if each is not None):
+            if there and not any(convertible(units or "1", wanted.units or "1") for units in there):
+                raise OptionError(
+                    f"cells={{{key!r}: …}}: {str(wanted)!r} has units that do not convert to those of the coordinate, "
+                    f"{' or '.join(map(repr, there))}"
+                )
+
+
+def _names(own: Coordinate) -> tuple[str, str | None]:
+    """Return the names by which conditions refer to a coordinate: its identity and the letter of its axis."""
+    return own.identity, axis_of(own.stated.attributes)
+
+
+def _lengths_of(own: Coordinate) -> str:
+    """Return the units of differences of a coordinate: those of a reference time without their origin."""
+    units = own.units or ""
+    parts = split_reference(units) if is_reference_time(units) else None
+    return units if parts is None else parts[0]
 
 
 def _fulfils(found: npt.NDArray[np.float64], wanted: Range | None, units: str) -> bool:
