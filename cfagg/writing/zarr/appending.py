@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -237,9 +238,11 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
             last += ZarrReader(end).filled((index,))[: former - a].tolist()
     last = last[-2:]
     values = [*last, *new.tolist()]
-    if any(v != v for v in values):  # noqa: PLR0124 - NaN
+    odd = next((v for v in values if isinstance(v, float) and not math.isfinite(v)), None)
+    if odd is not None:
+        found = "missing values" if math.isnan(odd) else f"the value {odd}"
         raise ConformError(
-            f"{end.store}: coordinate {dim!r} has missing values; pass any_order=True (--any-order) to append them"
+            f"{end.store}: coordinate {dim!r} has {found}; pass any_order=True (--any-order) to append them"
         )
     steps = np.sign(np.diff(np.array(values, dtype=new.dtype).astype("O")))
     is_down = bool(len(steps)) and steps[0] < 0 and (len(last) != 1 or len(new) > 1)

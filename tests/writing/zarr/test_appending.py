@@ -537,6 +537,18 @@ def test_a_date_that_is_missing_is_refused_wherever_it_stands(tmp_path: Path, at
         cfagg.append(tmp_path / "float64.zarr", numbers, "time")
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_an_infinite_coordinate_continues_in_no_direction(tmp_path: Path, value: float) -> None:
+    store = tmp_path / "a.zarr"
+    series(0, 5).assign_coords(time=np.arange(5.0) * np.sign(value)).to_zarr(store)
+    more = series(5, 1).assign_coords(time=[value])
+    with pytest.raises(ConformError, match=f"'time' has the value {value}; pass any_order=True"):
+        cfagg.append(store, more, "time")
+    assert cfagg.append(store, more, "time", any_order=True).stop == 6
+    with pytest.raises(ConformError, match=f"'time' has the value {value}"):
+        cfagg.append(store, more.assign_coords(time=[9.0]), "time")
+
+
 def test_a_value_that_the_store_reads_as_missing_is_refused_whatever_its_own_fill_value(tmp_path: Path) -> None:
     store = tmp_path / "a.zarr"
     packed(0, 4).to_zarr(store, encoding={"time": {"units": "days since 2000-01-01"}})
