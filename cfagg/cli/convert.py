@@ -63,26 +63,34 @@ def _chunks(text: str) -> str | dict[str, int]:
 
 def _region(text: str) -> dict[str, slice]:
     """Return the value of ``--region``."""
-    region = {}
-    for item in text.split(","):
-        name, _, part = item.partition("=")
+
+    def positions(part: str) -> slice:
         ends = part.split(":")
-        if not name.strip() or len(ends) != 2 or not all(e.strip().isdecimal() or not e.strip() for e in ends):
-            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and positions, like time=31:59")
-        region[name.strip()] = slice(*(int(e) if e.strip() else None for e in ends))
-    return region
+        if len(ends) != 2 or not all(e.strip().isdecimal() or not e.strip() for e in ends):
+            raise ValueError
+        return slice(*(int(e) if e.strip() else None for e in ends))
+
+    return _by_dimension(text, positions, "positions, like time=31:59")
 
 
 def _lengths(text: str) -> dict[str, int]:
     """Return lengths by dimension."""
-    chunks: dict[str, int] = {}
+    return _by_dimension(text, int, "its length, like time=12")
+
+
+def _by_dimension[T](text: str, value: Callable[[str], T], expected: str) -> dict[str, T]:
+    """Return what follows each dimension's name, once for each."""
+    found: dict[str, T] = {}
     for item in text.split(","):
-        name, _, length = item.partition("=")
+        name, _, given = item.partition("=")
+        name = name.strip()
+        if name in found:
+            raise argparse.ArgumentTypeError(f"{text!r} names {name!r} twice")
         try:
-            chunks[name.strip()] = int(length)
+            found[name] = value(given if name else "")
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and its length, like time=12") from None
-    return chunks
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and {expected}") from None
+    return found
 
 
 OPTIONS = (

@@ -42,7 +42,7 @@ def test_an_existing_target_needs_overwrite(floats, tmp_path, capsys):  # noqa: 
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("chunks", ["big", "time=x", "time=3,lat"])
+@pytest.mark.parametrize("chunks", ["big", "time=x", "time=3,lat", "=3", "time=3,time=4"])
 def test_chunks_that_are_not_understood_are_wrong_usage(floats, tmp_path, capsys, chunks):  # noqa: F811
     path, _ = floats
     assert main(["convert", str(path), str(tmp_path / "o.zarr"), "--chunks", chunks]) == 2
