@@ -115,10 +115,9 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
     for dim, n, whole in zip(array.dims, array.shape, found.shape, strict=True):
         start, stop = region.get(dim, (0, whole))
         stop = whole if stop is None else stop
-        if stop > whole:
-            raise LimitError(
-                f"{where}: the region ends at {stop:,} along {dim!r}, which has {whole:,} places in {store}"
-            )
+        if stop > whole or (dim in region and start >= stop):
+            end = f"ends at {stop:,}" if stop > whole else f"begins at {start:,}"
+            raise LimitError(f"{where}: the region {end} along {dim!r}, which has {whole:,} places in {store}")
         if stop - start != n:
             what = f"the region has {stop - start:,}" if dim in region else f"{store} has {whole:,}"
             raise ConformError(f"{where} has {n:,} places along {dim!r}, and {what}")
