@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 __all__ = ["KEYWORDS", "as_options"]
 
@@ -31,6 +32,9 @@ _ALONE = re.compile(
     rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
     r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|-?[\d.]+(?:e[-+]?\d+)?\b|-?(?:nan|inf)\b)?(?!=)"
 )
+
+#: What a shell would not take as part of a word.
+_SPECIAL = re.compile(r"[\s$&;|<>()*?`\\\"'#~]")
 
 #: A part of a store along one dimension.
 _REGION = re.compile(r"\bregion=\{'([^']*)': slice\(([^,()]+), ([^,()]+)(?:, None)?\)\}")
@@ -78,4 +82,5 @@ def _option(found: re.Match[str]) -> str:
         return f"--{name} {found[4].replace(' ', '')}"
     inner = next((g for g in found.groups()[2:] if g is not None), value)
     words = [word.strip().strip("'\"") for word in inner.split(",")]
+    words = [shlex.quote(word) if _SPECIAL.search(word) else word for word in words]
     return f"--{name} {words[0]}" if len(words) == 1 else " ".join(f"--{name} {word}" for word in words)

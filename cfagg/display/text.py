@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ def access_text(reference: ReferenceSummary) -> str:
     if reference.access is None:
         return ""
     if reference.access == "needs allow":
-        return f"needs --allow {printable(reference.allow or '')}"
+        return f"needs --allow {shlex.quote(printable(reference.allow or ''))}"
     return reference.access
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,14 +146,14 @@ class Access:
                 place = real.rpartition("/")[0]
                 raise AccessError(
                     f"{self.parent} refers to {reference!r}, a URL outside the aggregation file's own place; to read "
-                    f"it, pass allow=[{place!r}] or, on the command line, --allow {place}"
+                    f"it, pass allow=[{place!r}] or, on the command line, --allow {shlex.quote(place)}"
                 )
             return
         if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
             raise AccessError(
                 f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
                 f"directory; to read it, pass allow=[{os.path.dirname(real)!r}] or, on the command line, "  # noqa: PTH120
-                f"--allow {os.path.dirname(real)}"  # noqa: PTH120
+                f"--allow {shlex.quote(os.path.dirname(real))}"  # noqa: PTH120
             )
 
     def is_within(self, directory: str) -> bool:

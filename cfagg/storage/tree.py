@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shlex
 import stat
 import struct
 import sys
@@ -171,11 +172,12 @@ def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Conte
     places = [home, *(os.path.realpath(a) for a in (*allow, *named))]
     if not any(real == place or real.startswith(place.rstrip("/") + "/") for place in places):
         folder = os.path.dirname(real)  # noqa: PTH120
+        word = shlex.quote(folder)
         raise AccessError(
             context.said(
                 f"{path} is, or goes through, a link to {real}, which lies outside the store {home}; to read it, pass "
-                f"allow=[{folder!r}] or, on the command line, --allow {folder}; without such an option, set the "
-                f"environment variable CFAGG_ALLOW={folder}"
+                f"allow=[{folder!r}] or, on the command line, --allow {word}; without such an option, set the "
+                f"environment variable CFAGG_ALLOW={word}"
             )
         )
 

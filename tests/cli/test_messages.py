@@ -116,6 +116,7 @@ def test_every_keyword_that_is_renamed_is_an_option_of_some_command():
         ("pass overwrite=True (--overwrite) to replace it", "pass --overwrite to replace it"),
         ("pass overwrite=True to replace it", "pass --overwrite to replace it"),
         ("pass allow=['a', 'b']", "pass --allow a --allow b"),
+        ("pass allow=['/a b', '/$c']", "pass --allow '/a b' --allow '/$c'"),
         ("name them with variables=", "name them with --variable"),
         ("pass chunks=None", "pass no --chunks"),
         ("give a Dask client=", "give a Dask --dask"),

@@ -4,11 +4,13 @@ import os
 import pathlib
 import pickle
 import re
+import shlex
 
 import pytest
 
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
 from cfagg.storage.access import Access
+from cfagg.storage.tree import read_file
 from cfagg.storage.urls import Options, Url
 
 
@@ -54,6 +56,23 @@ def test_anything_else_is_refused_with_the_allow_that_admits_it(home, reference)
     assert repr(reference) in str(caught.value)
     assert f"allow=[{above!r}]" in str(caught.value)
     assert resolve(home, reference, [above]) == target
+
+
+@pytest.mark.parametrize("folder", ["two words", "a;b", "$(c)", "it's", "plain"])
+def test_the_option_that_admits_a_reference_is_one_word_of_a_shell(home, folder):
+    away = home.parent / folder
+    away.mkdir()
+    (home / "link.zarr").mkdir()
+    (home / "link.zarr" / "zarr.json").symlink_to(away / "zarr.json")
+    (away / "zarr.json").touch()
+    with pytest.raises(AccessError) as caught:
+        resolve(home, str(away / "a.nc"))
+    assert shlex.split(str(caught.value).partition(" --allow ")[2]) == [str(away)]
+    with pytest.raises(AccessError) as caught:
+        read_file(str(home / "link.zarr"), str(home / "link.zarr" / "zarr.json"), 9)
+    words = str(caught.value).partition(" --allow ")[2]
+    assert shlex.split(words.partition("; without")[0]) == [str(away)]
+    assert shlex.split(words.partition("CFAGG_ALLOW=")[2]) == [str(away)]
 
 
 def test_a_prefix_ends_at_a_path_component(home):
