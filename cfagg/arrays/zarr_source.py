@@ -18,6 +18,7 @@ from cfagg.formats.icechunk import IcechunkStore, is_repository, open_repository
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
+from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.model import dataset as model
 from cfagg.storage.urls import Url
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
 
 __all__ = ["ZarrSource", "open_zarr_source", "source_of_store"]
+
+#: Most bytes of one element that are read.
+_WIDEST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,18 @@ def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:
         return np.dtype("?")
     name = given.get("name") if isinstance(given, dict) else given
     read: Any = found.read
-    if read.text or (found.kind == "string" and name != "null_terminated_bytes" and not str(name).startswith("|S")):
+    width = _width(given)
+    if read.text or (found.kind == "string" and width is None):
         return np.dtype(object, metadata={"element_type": str})
+    if width is not None and 0 < width <= _WIDEST:
+        return np.dtype(f"S{width}")
     return np.dtype(object, metadata={"name": str(name)[:60]})
+
+
+def _width(given: Any) -> int | None:
+    """Return the number of bytes of each element of an array of fixed-length bytes, `None` for other types."""
+    if isinstance(given, str):
+        return int(given[2:]) if given.startswith("|S") and given[2:].isdecimal() else None
+    name, configuration = named(given)
+    width = configuration.get("length_bytes")
+    return width if name == "null_terminated_bytes" and type(width) is int else None

@@ -9,8 +9,10 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
+import cfagg
 from cfagg.arrays.opening import open_any, open_reader
 from cfagg.checking.opening import open_dataset
 from cfagg.errors import SourceError, SourceNotFoundError
@@ -51,3 +53,17 @@ def test_what_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
         open_reader(tmp_path / "a.zarr", "w")
     with pytest.raises(SourceNotFoundError, match=r"gone\.nc"):
         open_reader(tmp_path / "gone.nc", "w")
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_bytes_of_a_fixed_length_are_read_by_every_way_after_they_grew(tmp_path: Path, form: int) -> None:
+    store = tmp_path / "a.zarr"
+    words = np.array([b"ab", b"c", b"xyz", b""], "S3")
+    xr.Dataset({"v": ("t", words[:2])}).to_zarr(store, zarr_format=form)
+    cfagg.append(store, xr.Dataset({"v": ("t", words[2:])}), "t")
+    array = cfagg.open_array(store, "v")
+    assert (array.dtype, array[...].tolist(), array[1:3].tolist()) == (words.dtype, words.tolist(), [b"c", b"xyz"])
+    assert array[::-1].tolist() == words[::-1].tolist()
+    assert cfagg.read(store).v.values.tolist() == words.tolist()
+    with xr.open_dataset(store, engine="cfagg") as found:
+        assert (found.v.dtype, found.v.values.tolist()) == (words.dtype, words.tolist())
