@@ -56,8 +56,11 @@ _WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:pa
 _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 
-#: Error codes of the system in messages of HDF5 and Arrow.
-_LIBRARIES = re.compile(r"(?:Detail: \[errno |\berrno = )(\d+)")
+#: Error codes of the system in messages of HDF5, Arrow and Icechunk.
+_LIBRARIES = re.compile(r"(?:Detail: \[errno |\berrno = |\(os error )(\d+)")
+
+#: Bytes that every new file of a library needs.
+_FULL = 1 << 16
 
 #: Remedies for errors of the system.
 _RIGHTS, _SPACE = "get permission to write there, or choose another place", "free some space and run again"
@@ -84,6 +87,8 @@ def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | N
     '/data/a.zarr/tas_accumulation_group/acc_x'
     >>> public_name("/data/.a.nc.cfagg-new-12-34ab/file.nc"), public_name("/data/.a.zarr.cfagg-partial/journal")
     ('/data/a.nc', '/data/a.zarr')
+    >>> public_name("/data/.a.nc.cfagg-new-12-34ab/file.fragments/tas.0.nc")
+    '/data/a.nc.fragments/tas.0.nc'
     """
     names: list[str] = []
     parts = iter(os.fspath(path).split("/"))
@@ -96,8 +101,11 @@ def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | N
             names = [os.fspath(target)]
         else:
             names += [work[1]] if work[1] else []
-        if not _PRODUCT.fullmatch(next(parts, "")):
+        product = next(parts, "")
+        if not _PRODUCT.fullmatch(product):
             break
+        if product == "file.fragments":
+            names[-1] += ".fragments"
     return "/".join(names)
 
 
@@ -141,7 +149,9 @@ def is_full(path: str | os.PathLike[str]) -> bool:
     """Return whether a file cannot be written because the disk is full, although it may be written otherwise."""
     folder = os.path.dirname(os.fsdecode(path)) or "."  # noqa: PTH120
     try:
-        return os.access(folder, os.W_OK) and os.statvfs(folder).f_bavail == 0
+        found = os.statvfs(folder)
+        # What a library could not create any more has been removed again.
+        return os.access(folder, os.W_OK) and found.f_bavail * found.f_frsize < _FULL
     except (AttributeError, OSError):
         return False
 

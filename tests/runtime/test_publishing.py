@@ -356,9 +356,11 @@ def test_what_was_begun_is_taken_back_and_what_an_earlier_run_did_stays(tmp_path
         stage.leave()
 
 
-@pytest.mark.parametrize(("room", "said"), [(0, "No space left on device; free some space and run again"), (9, "Perm")])
+@pytest.mark.parametrize(
+    ("room", "said"), [(0, "No space left on device; free some space and run again"), (99, "Perm")]
+)
 def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believed(tmp_path, monkeypatch, room, said):
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 100, room, room, 9, 9, 9, 0, 255)))
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
     assert publishing.reason(error, tmp_path / "a.nc").startswith(said)
 
@@ -374,6 +376,10 @@ def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believ
             OSError("Can't write data (filename = 'x', errno = 27, error message = 'File too large')"),
             "File too large; raise the limit of the size of files (ulimit -f) and run again",
         ),
+        (
+            OSError("object store error: No space left on device (os error 28)"),
+            "No space left on device; free some space and run again",
+        ),
         (OSError(errno.EROFS, "Read-only file system"), "Read-only file system; choose another place"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),
     ],
@@ -384,9 +390,9 @@ def test_what_the_system_says_comes_without_the_words_of_libraries_and_with_a_re
     assert caught.value.message == f"a.nc cannot be written: {said}"
 
 
-@pytest.mark.parametrize(("room", "code"), [(0, errno.ENOSPC), (9, errno.EIO)])
+@pytest.mark.parametrize(("room", "code"), [(0, errno.ENOSPC), (1, errno.ENOSPC), (99, errno.EIO)])
 def test_a_failure_of_hdf5_is_one_of_the_disk_and_no_other_error_is(tmp_path, monkeypatch, room, code):
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 100, room, room, 9, 9, 9, 0, 255)))
     with pytest.raises(OSError, match=r"disk full|No space") as caught, failures_of_hdf5(tmp_path / "a.nc"):
         raise RuntimeError("NetCDF: HDF error")
     assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "a.nc"))

@@ -17,7 +17,7 @@ from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.settings import unequal_chunks
-from cfagg.runtime.publishing import public_name
+from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.urls import Url
 from cfagg.writing.exports.codecs import version_3
 from cfagg.writing.exports.planned import Node, Planned
@@ -41,7 +41,7 @@ def write(root: Node, folder: Path) -> tuple[str, ...]:
     try:
         return _write(root, folder)
     except icechunk.IcechunkError as error:
-        said = str(error).partition("\n")[0]
+        said = reason(OSError(str(error).partition("\n")[0]))
         raise TargetError(f"{public_name(folder)} cannot be written; Icechunk reports: {said}") from error
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.settings import clear_sync, put_sync
+from cfagg.runtime.publishing import reason
 from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
@@ -103,8 +104,8 @@ def write_repository(
         try:
             made.append(_write(folder, documents, stores, fill))
         except icechunk.IcechunkError as error:
-            said = str(error).partition("\n")[0]
-            raise TargetError(f"Icechunk reports: {said}") from error
+            said = reason(OSError(str(error).partition("\n")[0]))
+            raise TargetError(f"{target} was not written; Icechunk reports: {said}") from error
         return ()
 
     write_directory(target, write)

@@ -75,7 +75,7 @@ class Place:
                 raise
             answer = said(error, str(self) if isinstance(self.where, Path) else self.where)
             raise TargetError(
-                f"{self} was not written, and its branch is unchanged; Icechunk reports: {answer}"
+                f"{self} was not written, and its branch is unchanged; Icechunk reports: {reason(OSError(answer))}"
             ) from error
 
     def sync(self) -> None:
