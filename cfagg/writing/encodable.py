@@ -1,0 +1,72 @@
+"""Values that the stored type of a variable of xarray cannot represent, which xarray would replace by others."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConformError, UnsupportedError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["encodable"]
+
+
+def encodable(variable: xr.Variable, name: str) -> xr.Variable:
+    """Return a variable whose values can be encoded, else raise an error: at once, for Dask arrays when computed."""
+    encoding = variable.encoding
+    try:
+        stored = np.dtype(encoding.get("dtype") or variable.dtype)
+    except TypeError as error:
+        raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
+    if stored.kind not in "iu" or variable.dtype.kind not in "fiumM":
+        return variable
+    kind = {"true": "u", "false": "i"}.get(str(encoding.get("_Unsigned")), stored.kind)
+    held = np.dtype(f"{kind}{stored.itemsize}")
+    if {"scale_factor", "add_offset"}.isdisjoint(encoding) and np.can_cast(variable.dtype, held):
+        return variable
+    has_fill = any(encoding.get(key) is not None for key in ("_FillValue", "missing_value"))
+    # Dates and durations that are missing are the least integer of 64 bits, in memory as in the file.
+    has_fill |= variable.dtype.kind in "mM" and stored.itemsize == 8
+    check = partial(
+        _checked,
+        name=name,
+        stored=held,
+        scale=encoding.get("scale_factor", 1),
+        offset=encoding.get("add_offset", 0),
+        has_fill=has_fill,
+    )
+    if variable.chunks:
+        data: Any = variable.data
+        return variable.copy(data=data.map_blocks(check, dtype=data.dtype, meta=data._meta))
+    return variable.copy(data=check(variable.values))
+
+
+def _checked(
+    values: npt.NDArray[Any], *, name: str, stored: np.dtype[Any], scale: Any, offset: Any, has_fill: bool
+) -> npt.NDArray[Any]:
+    """Return values unchanged, or raise an error for the first one that the stored integers cannot represent."""
+    missing = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values) if values.dtype.kind == "f" else None
+    bad = np.zeros(values.shape, bool) if missing is None or has_fill else missing
+    if values.dtype.kind not in "mM":
+        limits = np.iinfo(stored)
+        with np.errstate(all="ignore"):
+            packed = values if (scale, offset) == (1, 0) else (values - np.float64(offset)) / np.float64(scale)
+            if packed.dtype.kind == "f":
+                packed = np.around(packed)
+        # The largest 64-bit integers are no floating-point numbers; the next ones are out of range.
+        above = packed >= float(limits.max) + 1 if packed.dtype.kind == "f" else packed > limits.max
+        outside = above | (packed < limits.min)
+        bad = bad | outside
+    if bad.any():
+        value = values[bad][0]
+        remedy = "give it a _FillValue" if missing is not None and missing[bad][0] else "choose another type or packing"
+        raise ConformError(
+            f"variable {name!r}: the value {value} cannot be stored as {stored}, the type in its encoding; {remedy} "
+            "there, or remove the type from it"
+        )
+    return values

@@ -1,0 +1,84 @@
+"""Values that a type in the encoding cannot represent are refused, and not replaced as xarray does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.errors import ConformError
+
+DATES = np.array(["2000-01-01", "NaT"], "M8[ns]")
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize(
+    ("values", "encoding", "said"),
+    [
+        ([1.0, np.nan], {"dtype": "i4"}, "nan cannot be stored as int32, .*; give it a _FillValue"),
+        ([1.0, np.nan], {"dtype": "i2", "scale_factor": 0.5}, "nan cannot be stored as int16"),
+        ([1.0, np.inf], {"dtype": "i4", "_FillValue": -1}, "inf cannot be stored as int32, .*; choose another type"),
+        ([1.0, 32767.5], {"dtype": "i2"}, "32767.5 cannot be stored as int16"),
+        ([1.0, -70.0], {"dtype": "i1", "scale_factor": 0.5, "_FillValue": 7}, "-70.0 cannot be stored as int8"),
+        ([1.0, -1.0], {"dtype": "i1", "_Unsigned": "true", "_FillValue": 7}, "-1.0 cannot be stored as uint8"),
+        ([1.0, 2.0**63], {"dtype": "i8"}, "cannot be stored as int64"),
+        ([1, 300], {"dtype": "u1"}, "300 cannot be stored as uint8"),
+        (DATES, {"dtype": "i4", "units": "days since 2000-01-01"}, "NaT cannot be stored as int32"),
+    ],
+)  # fmt: skip
+def test_a_value_that_would_become_another_is_refused(
+    tmp_path: Path, values: Any, encoding: dict[str, Any], said: str, chunks: int | None, name: str
+) -> None:
+    dataset = xr.Dataset({"v": ("x", np.array(values))}).chunk({} if chunks is None else {"x": chunks})
+    dataset.v.encoding = encoding
+    with pytest.raises(ConformError, match=f"variable 'v': the value .*{said}"):
+        cfagg.write(dataset if chunks else dataset.load(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "encoding"),
+    [
+        ([1.0, np.nan], {"dtype": "i4", "_FillValue": -1}),
+        ([1.0, np.nan], {"dtype": "i4", "missing_value": -1}),
+        ([0.0, 255.0], {"dtype": "i1", "_Unsigned": "true", "_FillValue": 7}),
+        ([1.5, 16383.5], {"dtype": "i2", "scale_factor": 0.5}),
+        ([-(2.0**63), 1.0], {"dtype": "i8"}),
+        ([1, 255], {"dtype": "u1"}),
+        (DATES, {"dtype": "i8", "units": "days since 2000-01-01"}),
+        (DATES, {"dtype": "i4", "units": "days since 2000-01-01", "_FillValue": -1}),
+    ],
+)
+def test_all_other_values_are_written_as_xarray_writes_them(
+    tmp_path: Path, values: Any, encoding: dict[str, Any]
+) -> None:
+    dataset = xr.Dataset({"v": ("x", np.array(values))})
+    dataset.v.encoding = encoding
+    cfagg.write(dataset, tmp_path / "a.zarr")
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "a.zarr").load().astype(dataset.v.dtype), dataset)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f4", "i8", "f8"])
+def test_dates_of_dask_are_written_in_the_type_of_their_encoding(tmp_path: Path, dtype: str) -> None:
+    dates = np.array(["2000-01-01", "2000-01-03", "NaT"], "M8[ns]")
+    dataset = xr.Dataset({"v": ("x", dates)}).chunk(x=1)
+    dataset.v.encoding = {"dtype": dtype, "units": "days since 2000-01-01", "_FillValue": -1}
+    cfagg.write(dataset, tmp_path / "a.zarr")
+    assert cfagg.open_array(tmp_path / "a.zarr", "v").dtype == np.dtype(dtype)
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "a.zarr").load(), dataset.compute())
+    dataset.v.encoding = {"dtype": "i1", "units": "seconds since 2000-01-01", "_FillValue": -1}
+    with pytest.raises(ConformError, match="encoded date 172800 cannot be stored as int8"):
+        cfagg.write(dataset, tmp_path / "b.zarr")
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_stored_values_that_were_not_decoded_are_written_as_they_are(tmp_path: Path) -> None:
+    raw = xr.Dataset({"v": ("x", np.array([-1, 5], "i1"), {"_Unsigned": "true", "scale_factor": 0.5})})
+    raw.v.encoding = {"dtype": np.dtype("i1")}
+    cfagg.write(raw, tmp_path / "a.zarr")
+    assert xr.open_zarr(tmp_path / "a.zarr", mask_and_scale=False).v.values.tolist() == [-1, 5]
