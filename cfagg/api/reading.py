@@ -268,6 +268,7 @@ def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
 
 def _undecodable(name: str, group: str | None, options: Mapping[str, Any]) -> CalendarError | None:
     """Return the error about the times that xarray cannot decode, whose own names no file and no variable."""
+    import numpy as np
     import xarray
 
     from cfagg.cf.calendars import parse
@@ -284,10 +285,15 @@ def _undecodable(name: str, group: str | None, options: Mapping[str, Any]) -> Ca
             except CalendarError as error:
                 return CalendarError(f"{where}: {error.message}; {remedy}")
             except ValueError:
-                return CalendarError(
-                    f"{where}: units {units!r} in calendar {'standard' if calendar is None else calendar!r} are "
-                    f"not decoded by xarray; use seconds, minutes, hours or days; {remedy}"
-                )
+                named = f"units {units!r} in calendar {'standard' if calendar is None else calendar!r}"
+                try:
+                    xarray.decode_cf(xarray.Dataset({path: ((), 0, variable.attrs)}))
+                except ValueError:
+                    why = f"{named} are not decoded by xarray; use seconds, minutes, hours or days"
+                else:
+                    far = variable.values.flat[np.nanargmax(np.abs(variable.values))]
+                    why = f"the value {far} is no time in {named}; declare it with _FillValue if it stands for none"
+                return CalendarError(f"{where}: {why}; {remedy}")
     return None
 
 

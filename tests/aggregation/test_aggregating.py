@@ -453,6 +453,22 @@ def test_what_is_written_declares_a_missing_value_where_fragments_declare_other_
         assert "_FillValue" not in file["time"].ncattrs()
 
 
+@pytest.mark.parametrize("units", ["m", "days since 2000-01-01"])
+@pytest.mark.parametrize("dims", [("time", "x"), ("x",)])
+def test_coordinates_that_were_never_written_are_missing(tmp_path: Path, units: str, dims: tuple[str, ...]) -> None:
+    files = [tmp_path / "a.nc", tmp_path / "b.nc"]
+    for k, path in enumerate(files):
+        axes = {"time": ([float(k)], TIME), "x": (np.arange(3.0), LAT)}
+        write(path, axes, np.full((1, 3), k, "f8"), {**TAS, "coordinates": "aux"})
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("aux", "f8", dims).units = units
+            file["aux"][..., 1] = 1.0
+    out = tmp_path / "out.nc"
+    for found in (cfagg.aggregate(files, output=out), cfagg.read(out)):
+        assert found.aux.dims == dims
+        npt.assert_array_equal(found.aux.isnull(), np.broadcast_to([True, False, True], found.aux.shape))
+
+
 def test_an_axis_that_no_file_has_is_refused_with_those_there_are(tmp_path: Path) -> None:
     files = months(tmp_path, 2)
     with pytest.raises(OptionError, match=r"axes='tim', 'depth': .* 'time', 'latitude', 'longitude'$"):

@@ -23,6 +23,7 @@ from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, aro
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.joining.turning import upright
 from cfagg.cf.joining.values import meant
+from cfagg.cf.missing import default_fill
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import Resolver
 from cfagg.errors import LimitError
@@ -159,12 +160,15 @@ class _File:
             self._made[key] = make()
         return self._made[key]
 
-    def _stated(self, number: int) -> Stated:
-        key = self._keys[number]
+    def _stated(self, number: int, values: npt.NDArray[Any] | None = None) -> Stated:
+        """Return the metadata of a variable; with its values, unwritten ones among them are declared missing."""
+        v = self._variables[number]
+        fill = None if values is None else _unwritten(v, values)
+        key = self._keys[number] if fill is None else (self._keys[number], "unwritten")
         found = _stated.get(key)
         if found is None:
-            v = self._variables[number]
-            found = _stated.setdefault(key, Stated(v.path.lstrip("/"), v.dims, v.dtype, v.kind, v.attributes))
+            attributes = v.attributes if fill is None else {**v.attributes, "_FillValue": fill}
+            found = _stated.setdefault(key, Stated(v.path.lstrip("/"), v.dims, v.dtype, v.kind, attributes))
         return found
 
     def _read(self, number: int) -> npt.NDArray[Any]:
@@ -187,8 +191,8 @@ class _File:
             )
         values = np.atleast_1d(self._read(plan.variable))
         bounds = None if plan.bounds is None else self._read(plan.bounds)
-        said = None if plan.bounds is None else self._stated(plan.bounds)
-        return _coordinate(plan.identity, self._stated(plan.variable), values, bounds, said, False, False)
+        said = None if plan.bounds is None else self._stated(plan.bounds, bounds)
+        return _coordinate(plan.identity, self._stated(plan.variable, values), values, bounds, said, False, False)
 
     def _parts(self, plan: FieldPlan, variable: Variable) -> dict[str, Companion]:
         counted = {"", *(a.identity for a in plan.axes if a.dimension is not None)}
@@ -206,9 +210,18 @@ class _File:
             digest = _digest_in_blocks(own, stated, plan) if counted and own.size <= _READ else b""
             return _companion(stated, own.shape, plan.axes, None, plan.role, digest)
         values = self._read(plan.variable)
+        stated = self._stated(plan.variable, values)
         if plan.varies and values.size > _KEPT:
             return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(upright(values, plan.axes)))
         return _companion(stated, values.shape, plan.axes, values, plan.role, b"")
+
+
+def _unwritten(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return netCDF's default fill value if real values of a variable without ``_FillValue`` have it."""
+    if not variable.netcdf or values.dtype.kind != "f" or "_FillValue" in variable.attributes:
+        return None
+    fill = np.array([default_fill(values.dtype)], values.dtype)
+    return fill if (values == fill).any() else None
 
 
 def _emptiness(variable: Variable) -> str | None:
