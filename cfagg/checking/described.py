@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import ChainMap
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +15,13 @@ import numpy.typing as npt
 from cfagg.checking.context import Context, once
 from cfagg.checking.instructions import Instructions, aggregations, instructions, text_dimensions, values_of
 from cfagg.conventions import detection
+from cfagg.conventions.nca_shapes import Private
 from cfagg.conventions.partition_stream import BrokenJSONError
 from cfagg.conventions.scope import Described, Scope
 from cfagg.conventions.tolerant_json import MisprintWarning
 from cfagg.errors import CfaggError, ConventionError, LimitError, Problem
 from cfagg.model import Aggregation
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Group, Variable
 
 __all__ = ["Description", "described", "is_private"]
 
@@ -85,17 +88,24 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
     return Description(v, made, (), misprints, others)
 
 
-def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
-    """Return the part of its dataset that an aggregation variable refers to."""
+@once
+def _visible(_: Context, group: Group) -> tuple[MutableMapping[str, int], Private]:
+    """Return the sizes of dimensions, and the variables that only hold sub-arrays, that a group can see."""
     sizes: dict[str, int] = {}
     private: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
-    for group in reversed(list(v.group.ancestors())):
-        sizes |= {d.name: d.size for d in group.dimensions.values()}
-        private |= {o.name: (o.dims, o.shape) for o in group.variables.values() if is_private(o)}
+    for one in reversed(list(group.ancestors())):
+        sizes |= {d.name: d.size for d in one.dimensions.values()}
+        private |= {o.name: (o.dims, o.shape) for o in one.variables.values() if is_private(o)}
+    return sizes, private
+
+
+def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
+    """Return the part of its dataset that an aggregation variable refers to."""
+    sizes, private = _visible(c, v.group)
     if said is not None and said.sizes is not None and said.sizes.values.shape[:1] == (len(v.dims),):
         # In a format without named dimensions, such as Zarr, the sizes of the fragments give the size of the array.
         whole = np.where(said.sizes.valid, said.sizes.values, 0).reshape(len(v.dims), -1).sum(axis=1).tolist()
-        sizes = dict(zip(v.dims, map(int, whole), strict=True)) | sizes
+        sizes = ChainMap(sizes, dict(zip(v.dims, map(int, whole), strict=True)))
 
     def variable(name: str) -> Variable | None:
         return c.resolver.variable(name, v.group)[0]

@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import NotApplicable
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
-    from cfagg.checking.context import Context
     from cfagg.model.dataset import Group
 
 __all__ = [
@@ -34,6 +34,9 @@ _PACKED = {
     "area_types": "area_types_v13.csv.gz",
     "regions": "regions_v5.csv.gz",
 }
+
+#: Number of unknown words of one dataset for which similar words are searched, at some milliseconds each.
+_SEARCHES = 100
 
 #: Largest size accepted, far above that of any table.
 _LARGEST = 1 << 26
@@ -99,13 +102,24 @@ def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
     return {k: _table(k, given[k]).version if k in given else _number(name) for k, name in _PACKED.items()}
 
 
-def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
-    """Return the word of a table with the spelling most similar to `word`, or an empty string."""
-    return _near(word, frozenset(words)) if len(word) <= 200 else ""
+def near(c: Context, word: str, words: Mapping[str, object] | frozenset[str]) -> str:
+    """Return the word of a table with the spelling most similar to `word`, or an empty string.
+
+    It is searched for a limited number of words of one dataset, since the search is slow.
+    """
+    searched = _searched(c)
+    key = word, words if isinstance(words, frozenset) else None
+    if key not in searched:
+        searched[key] = _near(word, words) if len(searched) < _SEARCHES and len(word) <= 200 else ""
+    return searched[key]
 
 
-@lru_cache(maxsize=4096)
-def _near(word: str, words: frozenset[str]) -> str:
+@once
+def _searched(_: Context) -> dict[tuple[str, frozenset[str] | None], str]:
+    return {}
+
+
+def _near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
     from difflib import get_close_matches
 
     # The comparison is slow, so it is limited to names of similar length with the same start or end.

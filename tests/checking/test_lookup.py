@@ -96,10 +96,19 @@ def test_a_packed_table_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 
 def test_words_spelled_alike_are_found() -> None:
-    names = lookup.standard_names(context())
-    assert lookup.near("air_temprature", names) == "air_temperature"
-    assert lookup.near("temperature_of_dreams", names) == ""
-    assert lookup.near("a" * 1000, names) == ""
+    c = context()
+    names = lookup.standard_names(c)
+    assert lookup.near(c, "air_temprature", names) == "air_temperature"
+    assert lookup.near(c, "temperature_of_dreams", names) == ""
+    assert lookup.near(c, "a" * 1000, names) == ""
+
+
+def test_a_word_is_looked_for_in_the_table_once_in_a_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = context()
+    names = lookup.standard_names(c)
+    assert lookup.near(c, "air_temprature", names) == "air_temperature"
+    monkeypatch.setattr(type(names), "__iter__", None)  # a second pass through the table would fail
+    assert lookup.near(c, "air_temprature", names) == "air_temperature"
 
 
 @pytest.mark.parametrize(

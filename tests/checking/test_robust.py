@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.checking import described
+from cfagg.checking.context import Context
 from cfagg.checking.engine import Result, run
 from cfagg.checking.options import Options
 from cfagg.formats.cdl.parsing import parse_cdl
@@ -118,20 +121,36 @@ def test_a_huge_variable_of_which_only_the_header_is_known_is_not_read() -> None
     assert crashes(result) == []
 
 
-def test_time_grows_with_the_number_of_variables_and_not_with_its_square() -> None:
-    def grid(count: int) -> Dataset:
-        with parse_cdl(CLEAN["grid"]) as dataset:
-            template = dataset.root.variables["tas"]
-            for n in range(count):
-                dataset.root.variables[f"v{n}"] = Variable(
-                    f"v{n}", dataset.root, template.dimensions, template.dtype, "float", dict(template.attributes)
-                )
-            return dataset
+def many(clean: str, copied: str, count: int) -> Dataset:
+    """Return a clean dataset with so many more variables like one of it."""
+    with parse_cdl(CLEAN[clean]) as dataset:
+        template = dataset.root.variables[copied]
+        for n in range(count):
+            one = replace(template, name=f"v{n}", attributes=dict(template.attributes))
+            dataset.root.variables[one.name] = one
+        return made(root=dataset.root)
 
-    seconds(grid(10))
+
+def test_time_grows_with_the_number_of_variables_and_not_with_its_square() -> None:
+    seconds(many("grid", "tas", 10))
     # What else the machine does costs both some time, now and then one of them more.
-    ratios = (seconds(grid(1600)) / seconds(grid(200)) for _ in range(9))
+    ratios = (seconds(many("grid", "tas", 1600)) / seconds(many("grid", "tas", 200)) for _ in range(9))
     assert any(ratio < 8 * 2.5 for ratio in ratios)
+
+
+def test_each_variable_is_looked_at_a_limited_number_of_times_for_many_aggregations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def is_private(_: Variable) -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    monkeypatch.setattr(described, "is_private", is_private)
+    assert len(described.described(Context(many("2.3 aggregation", "humidity", 200)))) == 201
+    assert looks < 1000
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,), (0, 0, 2)])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.cell_methods import METHODS, CellMethods, Entry, parse
 from cfagg.cf.kinds_of_units import known
 from cfagg.checking.context import Context, once
+from cfagg.checking.lookup import area_types, named_version, near, standard_names, standard_names_version
 from cfagg.checking.spans import span_is_known
 from cfagg.checking.times import time_like
 from cfagg.findings.finding import Hit, Severity
@@ -16,9 +17,6 @@ from cfagg.model.dataset import Variable
 
 #: Names that need no lookup in the table of standard names.
 _COMMON = frozenset({"area", "time", "latitude", "longitude"})
-
-#: Number of unknown words of one dataset for which similar words are searched.
-_SEARCHES = 100
 
 #: The allowed sequences of entries for one climatological time (section 7.4).
 _CLIMATOLOGIES = (
@@ -75,22 +73,6 @@ def is_scalar(v: Variable) -> bool:
     return not v.dimensions or (v.kind == "char" and len(v.dimensions) == 1)
 
 
-def _alike(c: Context, word: str, words: Mapping[str, object] | frozenset[str]) -> str:
-    """Return a similar word, for a limited number of words only, since the search is slow."""
-    from cfagg.checking.lookup import near
-
-    searched = _searched(c)
-    key = word, words if isinstance(words, frozenset) else None
-    if key not in searched:
-        searched[key] = near(word, words) if len(searched) < _SEARCHES else ""
-    return searched[key]
-
-
-@once
-def _searched(_: Context) -> dict[tuple[str, frozenset[str] | None], str]:
-    return {}
-
-
 @rule("CEL003")
 def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
     """cell_methods follows its grammar, and names, methods and area types are defined by CF."""
@@ -114,7 +96,7 @@ def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
 def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
     since = METHODS.get(entry.method.lower())
     if since is None:
-        like = _alike(c, entry.method.lower(), frozenset(METHODS))
+        like = near(c, entry.method.lower(), frozenset(METHODS))
         hint = f"; did you mean {like!r}?" if like else "; the methods are listed in Appendix E"
         yield Hit(v, "cell_methods", f"{entry.method!r} is not a cell method{hint}")
     elif since > c.version.minor:
@@ -127,8 +109,6 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     """Return the error in the name that a method applies to, or `None`."""
     if name in _COMMON or name in v.dims or coordinate_of(c, v, name) is not None or name in _selected(c, v):
         return None
-    from cfagg.checking.lookup import named_version, standard_names, standard_names_version
-
     table = standard_names(c)
     if name in table:
         return None
@@ -141,7 +121,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     if name in _listed(c, v):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; expected {expected}", "warning"
-    like = _alike(c, name, frozenset({*v.dims, "area"})) or _alike(c, name, table)
+    like = near(c, name, frozenset({*v.dims, "area"})) or near(c, name, table)
     hint = f"; did you mean {like!r}?" if like else ""
     named = named_version(v.group)
     version = standard_names_version(c)
@@ -191,14 +171,12 @@ def _areas(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
 
 def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severity | None] | None:
     """Return the error in an area type, or `None`."""
-    from cfagg.checking.lookup import area_types
-
     table = area_types(c)
     found, _ = c.resolver.variable(name, v.group)
     if found is None:
         if name in table:
             return None
-        like = _alike(c, name, table)
+        like = near(c, name, table)
         hint = f"; did you mean {like!r}?" if like else ""
         return f"{name!r} after {keyword!r} is neither an area type nor a variable of area types{hint}", None
     if (found.text("standard_name") or "").strip() != "area_type":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.context import Context, once
+from cfagg.checking.context import Context
 from cfagg.checking.lookup import (
     aliases,
     area_types,
@@ -25,9 +25,6 @@ _COMING = frozenset({"reduced_gaussian_index"})
 
 #: Modifiers that separate standard names have replaced.
 _REPLACED = ("status_flag", "number_of_observations")
-
-#: Number of unlisted names for which the nearest listed one is searched, at some milliseconds each.
-_SUGGESTED = 50
 
 #: Attributes that mark a coordinate as an index or identifier, which needs no description.
 _INDEX = frozenset({"compress", "sample_dimension", "instance_dimension", "cf_role"})
@@ -106,9 +103,7 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
             f"version {named_version(v.group)}, which may have it: use that table to be sure"
         )
         return Hit(v, "standard_name", message, severity="warning")
-    looked_for = _looked_for(c)
-    looked_for.add(name)
-    close = near(name, names) if len(looked_for) <= _SUGGESTED else ""
+    close = near(c, name, names)
     hint = f"; did you mean {close!r}?" if close else ""
     hit = Hit(
         v, "standard_name", f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
@@ -120,11 +115,6 @@ def _may_be_newer(c: Context, v: Variable) -> bool:
     """Whether the dataset names a newer table of standard names than the one available."""
     version, named = standard_names_version(c), named_version(v.group)
     return named is not None and version.isdigit() and named > int(version)
-
-
-@once
-def _looked_for(_: Context) -> set[str]:
-    return set()
 
 
 @rule("NAM004", each="standard_name")
@@ -152,18 +142,18 @@ def regions_and_area_types_are_listed(c: Context, v: Variable) -> Iterator[Hit]:
         if c.options.data and v.dialect is None and v.read is not None:
             found = sorted({str(t) for t in v.texts().ravel()} - listed - {""})
             if found:
-                yield Hit(v, None, _unlisted_values(words[0], found, listed))
+                yield Hit(v, None, _unlisted_values(c, words[0], found, listed))
     elif "flag_meanings" in v.attributes:
         found = sorted(set(v.words("flag_meanings")) - listed)
         if found:
-            yield Hit(v, "flag_meanings", _unlisted_values(words[0], found, listed))
+            yield Hit(v, "flag_meanings", _unlisted_values(c, words[0], found, listed))
     elif v.is_numeric:
         message = f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names"
         yield Hit(v, None, message)
 
 
-def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str:
-    close = near(found[0], listed)
+def _unlisted_values(c: Context, kind: str, found: list[str], listed: frozenset[str]) -> str:
+    close = near(c, found[0], listed)
     hint = f"; did you mean {close!r}?" if close else ""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f"{found[0][:80]!r}{more} is not in the list of {kind.replace('_', ' ')}s{hint}"
