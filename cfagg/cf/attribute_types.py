@@ -49,7 +49,10 @@ def said(value: AttributeValue, *, typed: bool = True) -> str:
     if kind == "bytes":
         return "text that is not UTF-8"
     if not isinstance(value, np.ndarray):
-        return "no value" if value is None else f"a {type(value).__name__}"
+        if value is None:
+            return "no value"
+        # Other values describe themselves, such as those of user-defined types.
+        return f"a {type(value).__name__}" if type(value).__module__ == "builtins" else str(value)
     one = value.dtype.name if typed else {"integer": "an integer", "real": "a real number"}.get(kind, value.dtype.name)
     if value.size == 1:
         return one

@@ -17,6 +17,7 @@ from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtr
 from cfagg.findings.finding import Finding, Hit, NotApplicable
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import LATEST, Version, claimed, parse
+from cfagg.formats.metadata.foreign import Foreign
 from cfagg.model.dataset import Dataset, Group, Variable
 
 __all__ = ["Result", "run", "version_of"]
@@ -116,11 +117,12 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
         for hit in rule.function(context):
             if hit.where in context.aside and not rule.code.startswith(OWN):
                 continue
+            if (unread := _unread_attribute(hit, context)) is not None:
+                _leave_unfinished(rule, result, unread)
+                continue
             found += 1
             if found > COUNTED:
-                result.unfinished.setdefault(
-                    f"it has more than {COUNTED:,} findings; the rest was not searched for", []
-                ).append(rule.code)
+                _leave_unfinished(rule, result, f"it has more than {COUNTED:,} findings; the rest was not searched for")
                 break
             finding = _finding(rule, hit)
             # Hidden findings are not kept in place of others, or a thousand of them would hide those that follow.
@@ -137,7 +139,7 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
         result.skipped[rule.code] = str(reason)
     except (LimitError, AccessError) as reason:
         result.skipped[rule.code] = str(reason)
-        result.unfinished.setdefault(str(reason), []).append(rule.code)
+        _leave_unfinished(rule, result, str(reason))
     except FragmentReadError as reason:
         # Several rules may encounter the same damage, which is reported once.
         result.skipped[rule.code] = str(reason)
@@ -147,6 +149,21 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
     except Exception as error:  # noqa: BLE001 - whatever a rule stumbles over is a finding about the rule
         message = f"rule {rule.code} failed on this dataset: {type(error).__name__}: {error}"
         result.findings.append(Finding("INT001", "error", None, None, message))
+
+
+def _leave_unfinished(rule: Rule, result: Result, reason: str) -> None:
+    codes = result.unfinished.setdefault(reason, [])
+    if rule.code not in codes:
+        codes.append(rule.code)
+
+
+def _unread_attribute(hit: Hit, context: Context) -> str | None:
+    """Return why the attribute that a rule has a finding about was not read, or `None` if it was."""
+    if hit.attribute is None:
+        return None
+    owner = hit.where or context.dataset.root
+    value = owner.attributes.get(hit.attribute)
+    return f"{hit.attribute} of {owner.path} is {value}" if isinstance(value, Foreign) and value.unread else None
 
 
 def _finding(rule: Rule, hit: Hit) -> Finding:

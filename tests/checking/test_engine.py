@@ -10,6 +10,7 @@ from cfagg.checking.registry import registered
 from cfagg.checking.suppressions import Hiding, Suppression
 from cfagg.findings import Hit
 from cfagg.formats.cdl.parsing import parse_cdl
+from cfagg.formats.metadata.foreign import LONGEST, Foreign, too_long
 
 
 def ran(hits):
@@ -45,3 +46,26 @@ def test_a_rule_that_is_left_early_says_so(monkeypatch):
     assert result.unfinished == {"it has more than 1,500 findings; the rest was not searched for": [code]}
     _, complete = ran(hits[:1500])
     assert complete.unfinished == {}
+
+
+def test_an_attribute_that_is_too_long_to_be_read_is_reported_as_that():
+    text = 'netcdf a { variables: float t ; t:long_name = "t" ; t:units = "K" ; :Conventions = "CF-1.13" ; }'
+    names = ("units", "coordinates", "cell_methods", "flag_meanings", "axis", "comment")
+    with parse_cdl(text) as dataset:
+        dataset.root.variables["t"].attributes.update({name: too_long(name, LONGEST + 1) for name in names})
+        dataset.root.attributes["history"] = too_long("history", LONGEST + 1)
+        found = engine.run(dataset, Options()).findings
+    assert {f.code for f in found} == {"INT004"}
+    for place in (*(f"{name} of t" for name in names), "history of /"):
+        assert sum(f"{place} is an attribute of 16,777,217 bytes; up to" in f.message for f in found) == 1
+
+
+def test_a_value_of_a_type_that_the_model_does_not_have_is_named_in_words():
+    with parse_cdl('netcdf a { variables: float t ; t:long_name = "t" ; :Conventions = "CF-1.13" ; }') as dataset:
+        foreign = Foreign("a value of a user-defined type")
+        dataset.root.variables["t"].attributes.update(units=foreign, grid_mapping_name=foreign, semi_major_axis=foreign)
+        dataset.root.attributes["Conventions"] = foreign
+        found = engine.run(dataset, Options()).findings
+    assert not [f for f in found if "Foreign" in f.message]
+    said = {f.attribute for f in found if "a value of a user-defined type" in f.message}
+    assert said == {"units", "grid_mapping_name", "semi_major_axis", "Conventions"}

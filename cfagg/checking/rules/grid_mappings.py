@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cfagg.cf.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text, said
 from cfagg.cf.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
 from cfagg.cf.lists import grid_mappings
 from cfagg.cf.references import Reference
@@ -142,7 +142,7 @@ def _shown(value: object) -> str:
         return f"of type {value.dtype}" if value.size else "empty"
     if isinstance(value, tuple):
         return "a list of texts"
-    return f"of type {type(value).__name__}"
+    return said(value)
 
 
 @rule("GMP008", each=grid_mapping_variables)

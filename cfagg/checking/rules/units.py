@@ -146,7 +146,7 @@ def _meant(c: Context, v: Variable, text: str) -> str | None:
 def _kind(value: object) -> str:
     if isinstance(value, tuple):
         return f"{len(value)} texts"
-    shown = repr(value.tolist() if hasattr(value, "tolist") else value)
+    shown = repr(value.tolist()) if hasattr(value, "tolist") else str(value)
     return f"not text but {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 

@@ -18,9 +18,10 @@ LONGEST_AGGREGATION = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A value that rules do not examine; `what` describes it for people."""
+    """A value that rules do not examine; `what` describes it for people, `unread` is for one that is too long."""
 
     what: str
+    unread: bool = False
 
     def __str__(self) -> str:
         return self.what
@@ -29,7 +30,9 @@ class Foreign:
 def too_long(name: str, size: int) -> Foreign | None:
     """Return the replacement of an attribute of `size` bytes if it is too long to be read."""
     longest = LONGEST_AGGREGATION if name.startswith(("nca_", "cfa_", "aggregat")) else LONGEST
-    return Foreign(f"an attribute of {size:,} bytes; up to {longest:,} are looked at") if size > longest else None
+    return (
+        Foreign(f"an attribute of {size:,} bytes; up to {longest:,} are read", unread=True) if size > longest else None
+    )
 
 
 def name_of(raw: bytes) -> str:
