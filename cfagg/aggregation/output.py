@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -193,16 +194,8 @@ class Output:
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
-        try:
+        with self._trusting(known):
             source = build(join_files(scanned, self.scanner.rules), fields=has_addresses(self.target.to))
-        except CfaggError:
-            raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if known is None:
-                raise
-            # Each description is valid by itself, but they contradict each other.
-            what = f"the index of {self.place} describes its files inconsistently"
-            raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
         if recorded:
             source = replace(source, file=self.place, recorded=recorded)
         content, losses = content_of(
@@ -221,9 +214,23 @@ class Output:
                 home = str(target.path.parent) if target.url is None else target.url.place[0]
                 pair.prepare(index_bytes(index, home), digest)
 
-        report = write_file(content, target, losses, notes, before=prepare)
+        with self._trusting(known):
+            report = write_file(content, target, losses, notes, before=prepare)
         pair.publish()
         return source, report
+
+    @contextmanager
+    def _trusting(self, known: Known | None) -> Iterator[None]:
+        """Raise an error of our own if known descriptions, each valid by itself, contradict each other."""
+        try:
+            yield
+        except CfaggError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if known is None:
+                raise
+            what = f"the index of {self.place} describes its files inconsistently"
+            raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
 
 
 def _beside(made: Path, target: Target) -> list[FileRow]:

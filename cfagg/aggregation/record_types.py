@@ -105,10 +105,20 @@ def _is_hashable(value: Any) -> bool:
     return type(value) not in CLASSES
 
 
+def _of_companion(one: Companion) -> str | None:
+    fits = one.values is None or (one.values.shape == one.shape and len(one.axes) >= len(one.shape))
+    return None if fits and _is_shape(one.shape) else "it has no such shape"
+
+
 def _of_described(one: Described) -> str | None:
     if len(one.shape) != len(one.stated.dims) or not _is_shape(one.shape):
         return "it has another shape"
-    return None if set(one.along.values()) <= one.axes.keys() else "a dimension is along an axis that does not exist"
+    if not set(one.along.values()) <= one.axes.keys():
+        return "a dimension is along an axis that does not exist"
+    sizes = {name: axis.values.size for name, axis in one.axes.items()}
+    spans = [(one.along.get(dim, ""), n) for dim, n in zip(one.stated.dims, one.shape, strict=True)]
+    spans += [span for part in one.parts.values() for span in zip(part.axes, part.shape, strict=False)]
+    return None if all(sizes.get(axis, n) == n for axis, n in spans) else "it has another size than an axis"
 
 
 def _is_shape(shape: tuple[int, ...]) -> bool:
@@ -117,7 +127,7 @@ def _is_shape(shape: tuple[int, ...]) -> bool:
 
 _CONSISTENT: dict[type, Callable[[Any], str | None]] = {
     Coordinate: lambda one: None if one.values.ndim == 1 else "it does not have one dimension",
-    Companion: lambda one: None if _is_shape(one.shape) else "it has no such shape",
+    Companion: _of_companion,
     Described: _of_described,
     FileState: lambda one: None if 0 <= one.size < 2**63 else "it has no such size",
 }

@@ -563,25 +563,44 @@ def test_a_file_of_each_dialect_grows_without_a_look_at_old_files(tmp_path, out,
     assert contents(out) == at_once(files, out, to=to)
 
 
-def test_an_index_whose_descriptions_contradict_each_other_gives_our_own_error(tmp_path, out):
-    files = months(tmp_path / "in", 3)
-    cfagg.aggregate(files[:2], output=out)
+def forge(out, change):
+    """Replace the description of the last file in the index beside `out`."""
     name = f"{out}.cfagg-index"
     index = open_index(name)
     cut = 4 + int.from_bytes(index.shared[:4], "little")
     found = records.decode(index.description, index.shared[cut:])
-    # One has coordinates of texts, as no scan finds them.
-    time = found[1].described[0].axes["time"]
-    axes = found[1].described[0].axes | {"time": replace(time, values=np.array(["a", "b"]))}
-    forged = replace(found[1], described=(replace(found[1].described[0], axes=axes),))
-    own, shared = records.encode([found[0], forged])
+    found[-1] = replace(found[-1], described=(change(found[-1].described[0]),))
+    own, shared = records.encode(found)
     digest = blake2b(b"".join(len(one).to_bytes(8, "little") + one for one in own), digest_size=16).hexdigest()
-    head = json.dumps(json.loads(index.shared[4:cut]) | {"files": f"2 {digest}"}).encode()
-    rows = [index.rows(i)._replace(path=index.where(i), description=own[i]) for i in range(2)]
+    head = json.dumps(json.loads(index.shared[4:cut]) | {"files": f"{len(own)} {digest}"}).encode()
+    rows = [index.rows(i)._replace(path=index.where(i), description=own[i]) for i in range(len(own))]
     whole = len(head).to_bytes(4, "little") + head + shared
     write_index(Index.of(rows, shared=whole, aggregation=index.aggregation), name)
+
+
+@pytest.mark.parametrize(
+    ("count", "change"),
+    [  # coordinates of texts, as no scan finds them; an attribute that no file can have
+        (2, lambda own: replace(own, axes=own.axes | {"time": replace(own.axes["time"], values=np.array(["a", "b"]))})),
+        (1, lambda own: replace(own, stated=replace(own.stated, attributes={"units": "K", "x": np.array([True])}))),
+    ],
+)
+def test_an_index_whose_descriptions_contradict_each_other_gives_our_own_error(tmp_path, out, count, change):
+    cfagg.aggregate(months(tmp_path / "in", count), output=out)
+    forge(out, change)
+    before = contents(out)
     with pytest.raises(CfaggError, match="describes its files inconsistently; remove"):
-        cfagg.aggregate(files[2:], output=out, append=True)
+        cfagg.aggregate([], output=out, append=True, update=True, allow=[tmp_path])
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("cell methods", (None,)), ("axes", ("x",)), ("units", (1,))])
+def test_a_report_tells_of_descriptions_as_no_scan_makes_them(tmp_path, out, name, value):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    forge(out, lambda own: replace(own, signature=own.signature | {name: value}))
+    grown = cfagg.aggregate(files[2:], output=out, append=True)
+    assert name in str(grown.cfagg.report)
 
 
 def test_an_index_with_names_that_lead_nowhere_is_not_used(tmp_path, out, monkeypatch):

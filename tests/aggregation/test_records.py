@@ -109,13 +109,14 @@ def described(draw) -> Described:
         d: Coordinate(d, draw(stated((d,))), draw(values), draw(st.none() | ARRAYS), draw(st.none() | stated((d, "b"))))
         for d in dims
     }
+    shape = tuple(axes[d].values.size for d in dims)
     parts = {
-        name: Companion(draw(stated(dims)), tuple(map(len, dims)), dims, draw(st.none() | ARRAYS | objects()), "area")
+        name: Companion(draw(stated(dims)), shape, dims, draw(st.none() | hn.arrays(PLAIN, shape)), "area")
         for name in draw(st.lists(TEXTS, max_size=2, unique=True))
     }
     return Described(
         draw(stated(dims)),
-        tuple(draw(st.sampled_from([0, 1, 2**62])) for _ in dims),
+        shape,
         draw(st.dictionaries(TEXTS, HASHABLE, max_size=3)),
         axes,
         {d: d for d in dims},
@@ -349,6 +350,22 @@ def test_a_signature_that_nothing_can_be_compared_with_is_refused():
     own = Described(a_file(0).described[0].stated, (31, 500), {"x": [1]}, {}, {})
     records, shared = encode([replace(a_file(0), described=(own,))])
     with pytest.raises(ConventionError, match="signature of Described"):
+        decode(records, shared)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda own, area: replace(own, shape=(31, 499)), "another size than an axis"),
+        (lambda own, area: replace(own, parts={"a": replace(area, shape=(499,), values=None)}), "another size"),
+        (lambda own, area: replace(own, parts={"a": replace(area, values=area.values[1:])}), "no such shape"),
+        (lambda own, area: replace(own, parts={"a": replace(area, axes=())}), "no such shape"),
+    ],
+)
+def test_descriptions_whose_sizes_contradict_each_other_are_refused(change, why):
+    own = a_file(0).described[0]
+    records, shared = encode([replace(a_file(0), described=(change(own, own.parts["cell_area"]),))])
+    with pytest.raises(ConventionError, match=why):
         decode(records, shared)
 
 

@@ -20,6 +20,13 @@ def differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     >>> differing("units", ((("K", 1),), False), None)
     ('K', 'none')
     """
+    try:
+        return _differing(name, a, b)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return str(a), str(b)  # only records of files that somebody forged have such values
+
+
+def _differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     if name in _LISTS and isinstance(a, tuple) and isinstance(b, tuple):
         ours, theirs = ([x for x in one if x not in other] for one, other in ((a, b), (b, a)))
         # If no items remain, only the order differs.
