@@ -252,20 +252,27 @@ class AggregationReader(Reader):
 
     def _open(self, i: int, *, fill: bool = False) -> Fragment | None:
         """Return the sub-array of partition `i`, the first version that opens; with `fill`, `None` if none exists."""
+        return self._first(i, fill=fill)[1]
+
+    def version(self, i: int) -> int:
+        """Return the number of the first version of partition `i` that opens; if none does, an error says why."""
+        return self._first(i, fill=False)[0]
+
+    def _first(self, i: int, *, fill: bool) -> tuple[int, Fragment | None]:
         failed: CfaggError | None = None
-        for fragments in self._versions:
-            if fragments is not self._fragments and not fragments.aggregation.partitions.present[i]:
+        for number, fragments in enumerate(self._versions):
+            if number and not fragments.aggregation.partitions.present[i]:
                 continue
             try:
                 path = fragments.path(i)
                 if fill and handles.lacks(path):
                     continue
-                return fragments.open(i, path)
+                return number, fragments.open(i, path)
             except (AccessError, FragmentNotFoundError, FragmentReadError, UnsupportedError) as error:
                 failed = failed or error
         if failed is not None:
             raise failed
-        return None
+        return -1, None
 
     def _value(self, code: int) -> Any:
         """Return the constant value of a partition, as stored."""

@@ -42,6 +42,7 @@ class Aggregated:
     read: Read | None = None
     says: Callable[[int, str], bool] | None = None  # whether a fragment has an attribute with the aggregation's value
     dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` if it cannot be opened
+    version: Callable[[int], int] | None = None  # of a fragment, the first that opens, 0 if none does
     computed: bool = False
     storage: Mapping[str, Any] = field(default_factory=dict)  # of fragments that are written, in terms of netCDF4
 

@@ -95,6 +95,8 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
         gone, left = ((own_type,), ()) if on_loss == "drop" else ((), (own_type,))
         return Work(aggregated, aggregated.aggregation, np.empty(0, np.int64), gone, left, (), bool(gone))
     aggregation, notes = _directed(moved(aggregated.aggregation, aggregated.home, base), to, down)
+    if on_loss == "drop" and aggregated.version is not None and not dialects.has_versions(to):
+        aggregation = _of_one_version(aggregation, aggregated.version)
     if aggregation.dialect in _BY_FRAGMENT and aggregation.dialect != to and aggregated.dims is not None:
         aggregation = _ordered(aggregation, aggregated.dims, to)
     if to not in _BY_FRAGMENT:
@@ -209,6 +211,26 @@ def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] 
                 layouts.append(layout)
             codes[row] = number[layout]
     return replace(aggregation, partitions=replace(partitions, layout=codes, layouts=tuple(layouts)))
+
+
+def _of_one_version(aggregation: Aggregation, version_of: Callable[[int], int]) -> Aggregation:
+    """Return an aggregation whose first versions of fragments are those that open; the others are lost."""
+    partitions = aggregation.partitions
+    several = np.flatnonzero(np.any([other.present for other in partitions.versions], axis=0))
+    chosen = np.zeros(len(partitions), np.int64)
+    chosen[several] = [version_of(row) for row in several.tolist()]
+    for number, other in enumerate(partitions.versions, 1):
+        rows = np.flatnonzero(chosen == number)
+        if rows.size:
+            columns: dict[str, Any] = {"present": np.array(partitions.present), "offset": np.array(partitions.offset)}
+            columns["present"][rows], columns["offset"][rows] = True, other.offset[rows]
+            for column, table in (("file", "files"), ("address", "addresses"), ("layout", "layouts")):
+                before, codes = getattr(partitions, table), getattr(other, column)[rows]
+                columns[column] = np.array(getattr(partitions, column))
+                columns[column][rows] = np.where(codes < 0, -1, codes + len(before))
+                columns[table] = type(before)([*before, *getattr(other, table)])
+            partitions = replace(partitions, **columns)
+    return replace(aggregation, partitions=partitions)
 
 
 def _with_single(aggregation: Aggregation) -> npt.NDArray[np.bool_]:

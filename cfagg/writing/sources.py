@@ -176,7 +176,8 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     # The names of files that the user named begin nowhere; some of these may be URLs, and others paths.
     named = isinstance(reader.access, NamedAccess)
     home = "/" if named else home_of(reader.access.parent, aggregation.partitions.files)
-    return Aggregated(aggregation, home, reader.with_gaps().read, partial(_says, reader), partial(dims_of, reader))
+    told = partial(_says, reader), partial(dims_of, reader), partial(_version, reader)
+    return Aggregated(aggregation, home, reader.with_gaps().read, *told)
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
@@ -186,6 +187,14 @@ def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
         return isinstance(reader.header(row).attributes.get(attribute), str)
     except CfaggError:
         return False
+
+
+def _version(reader: AggregationReader, row: int) -> int:
+    """Return the number of the first version of a fragment that opens, 0 if none does."""
+    try:
+        return reader.version(row)
+    except CfaggError:
+        return 0
 
 
 def dims_of(reader: AggregationReader, row: int) -> tuple[str, ...] | None:
