@@ -25,7 +25,8 @@ from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_t
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
-from cfagg.writing.content import Content, Held
+from cfagg.writing.attributes import expressible
+from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.netcdf import define, locked, set_attributes, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
 from cfagg.writing.references import as_path, relative
@@ -78,6 +79,14 @@ def write_file(
     `before` is called with the complete file before it is moved into place.
     """
     target.check()
+    content, odd = _in_netcdf(content)
+    if odd and target.on_loss != "drop":
+        raise LossError(
+            f"{target.url or target.path} was not written: {len(odd):,} attributes cannot be expressed in netCDF; "
+            "on_loss='drop' (--on-loss drop) leaves them out",
+            odd,
+        )
+    losses = (*losses, *odd)
     if target.url is None:
         return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)
@@ -123,6 +132,29 @@ def write_file(
                 raise
     objects.delete([key for taken, keys in former.items() if f"{home}/{taken}" not in used for key in keys])
     return replace(report, target=str(target.url))
+
+
+def _in_netcdf(content: Content) -> tuple[Content, tuple[Loss, ...]]:
+    """Return content without the attributes that netCDF cannot hold, such as those of JSON, and a loss for each."""
+    at = content.path.strip("/")
+    own, losses = expressible(content.attributes, None, at or "/")
+    variables: dict[str, Held | Aggregated] = {}
+    for name, one in content.variables.items():
+        of = one if isinstance(one, Held) else one.aggregation
+        attributes, lost = expressible(of.attributes, of.dtype, f"{at}/{name}".lstrip("/"))
+        if attributes is of.attributes:
+            variables[name] = one
+        elif isinstance(one, Held):
+            variables[name] = replace(one, attributes=attributes)
+        else:
+            variables[name] = replace(one, aggregation=replace(one.aggregation, attributes=attributes))
+        losses += lost
+    groups = []
+    for group in content.groups:
+        inner, lost = _in_netcdf(group)
+        groups.append(inner)
+        losses += lost
+    return replace(content, attributes=own, variables=variables, groups=tuple(groups)), losses
 
 
 def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:

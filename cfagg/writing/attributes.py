@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.findings.losses import Loss
 
-__all__ = ["name_flaw", "netcdf_attributes"]
+__all__ = ["expressible", "name_flaw", "netcdf_attributes"]
 
 #: Attributes that have the type of their variable's values (netCDF User Guide; CF sections 2.5.1, 3.5).
 _OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
@@ -88,6 +88,22 @@ def netcdf_attributes(
         else:
             losses.append(Loss(path, None, f"attribute {name!r}", _short(given), why))
     return kept, tuple(losses)
+
+
+def expressible(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str
+) -> tuple[Mapping[str, Any], tuple[Loss, ...]]:
+    """Return attributes without those whose values the netCDF library would refuse, and a loss for each of these.
+
+    >>> expressible({"units": "K", "flag": True, "half": np.float16(1)}, None, "tas")[0]
+    {'units': 'K', 'half': np.float32(1.0)}
+    """
+    odd = {k: v for k, v in attributes.items() if not isinstance(v, str) and k != "_FillValue"}
+    found, losses = netcdf_attributes(odd, dtype, path)
+    half = {k: found[k] for k, v in odd.items() if k in found and getattr(v, "dtype", None) == np.float16}
+    if not losses and not half:
+        return attributes, ()
+    return {k: half.get(k, v) for k, v in attributes.items() if k not in odd or k in found}, losses
 
 
 def _type_beside(name: str, given: Any, dtype: np.dtype[Any] | None, *, packed: bool) -> np.dtype[Any] | None:

@@ -616,6 +616,38 @@ def test_former_fragments_that_the_new_file_needs_in_other_ways_stay(tmp_path, b
     assert cfagg.read(target, allow=allow)["tas"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("source", ["dataset", "stores"])
+def test_attributes_that_netcdf_cannot_hold_are_losses(tmp_path, source):
+    odd = {
+        "standard_name": "air_temperature",
+        "units": "K",
+        "checked": True,
+        "source": {"model": 1},
+        "half": np.float16(1),
+    }
+    data = xr.Dataset(
+        {"tas": ("time", [1.0, 2.0], odd)}, {"time": ("time", [0.0, 1.0], {"units": "days since 2000-1-1"})}
+    )
+    data.time.attrs["standard_name"] = "time"
+    out = tmp_path / "out.nc"
+
+    def write(**options):
+        if source == "dataset":
+            return cfagg.write(data, out, **options).losses
+        return cfagg.aggregate([tmp_path / "0.zarr", tmp_path / "1.zarr"], output=out, **options).cfagg.report.losses
+
+    if source == "stores":
+        del odd["half"], data.tas.attrs["half"]
+        for number in range(2):
+            time = ("time", data.time.values + 2 * number, data.time.attrs)
+            data.assign_coords(time=time).to_zarr(tmp_path / f"{number}.zarr", zarr_format=3, consolidated=False)
+    with pytest.raises(LossError, match="2 attributes cannot be expressed in netCDF") as caught:
+        write()
+    assert not out.exists()
+    assert write(on_loss="drop") == caught.value.losses
+    assert not {"checked", "source"} & set(cfagg.read(out).tas.attrs)
+
+
 def test_attributes_of_computed_arrays_that_a_convention_needs_for_itself_are_losses(tmp_path):
     tas = xr.DataArray(np.arange(3), dims="x", name="tas", attrs={"cf_role": "profile_id"})
     with pytest.raises(LossError, match="cf_role"):
