@@ -291,8 +291,11 @@ def _undecodable(name: str, group: str | None, options: Mapping[str, Any]) -> Ca
                 except ValueError:
                     why = f"{named} are not decoded by xarray; use seconds, minutes, hours or days"
                 else:
-                    far = variable.values.flat[np.nanargmax(np.abs(variable.values))]
+                    known = variable.values[~np.isnan(variable.values)]
+                    far = known[np.abs(known).argmax()] if known.size else None
                     why = f"the value {far} is no time in {named}; declare it with _FillValue if it stands for none"
+                    if far is None:
+                        why = f"all values are missing, which xarray does not decode with {named}"
                 return CalendarError(f"{where}: {why}; {remedy}")
     return None
 

@@ -371,6 +371,13 @@ def test_a_value_that_is_no_time_is_named_in_place_of_its_units(tmp_path):
         cfagg.read(tmp_path / "a.nc")
 
 
+def test_missing_times_that_xarray_cannot_decode_are_named(tmp_path):
+    time = ((), np.nan, {"units": "days since 2000-01-01", "calendar": "360_day"})
+    xr.Dataset({"t": time}).to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(CalendarError, match=r"'t': all values are missing, .* calendar '360_day'"):
+        cfagg.read(tmp_path / "a.nc")
+
+
 @pytest.mark.parametrize("form", ["aggregation", "netcdf", "zarr", "several"])
 @pytest.mark.parametrize(
     ("option", "wrong"), [("workers", 0), ("workers", "2"), ("workers", 1.5), ("chunks", "x"), ("chunks", [1])]
