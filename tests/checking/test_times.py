@@ -177,6 +177,12 @@ def test_packed_and_missing_times_are_unpacked_and_left_out() -> None:
     assert codes(cdl("days since 1-1-1", packed, "-999, 1"), "TIM") == []
 
 
+@pytest.mark.parametrize("values", ["29872", "29000, 29872"])  # 29872 is 1582-10-15
+def test_a_last_time_exactly_at_the_change_of_1582_is_after_it(values: str) -> None:
+    assert codes(cdl("days since 1500-12-22", values=values), "TIM") == ["TIM016"]
+    assert codes(cdl("days since 1500-12-22", values=values.replace("29872", "29871")), "TIM") == []
+
+
 def test_a_calendar_on_data_of_times_is_worth_a_note_and_on_others_an_error() -> None:
     text = cdl().replace(
         "float x(t) ;",

@@ -18,6 +18,9 @@ from cfagg.model.dataset import Variable
 #: First and last days of the standard calendar around its gap.
 _OLD, _NEW = (1582, 10, 4), (1582, 10, 15)
 
+#: Decimal fractions of days are not exact, so a millisecond more or less does not change the date.
+_SLACK = 1e-3
+
 _GAP = "the standard calendar goes from 1582-10-04 to 1582-10-15"
 
 
@@ -122,9 +125,7 @@ def _span(c: Context, t: Time) -> tuple[float, float] | None:
     if found is None or exact is None:
         return None
     unit = float(exact)
-    # Decimal fractions of days are not exact, so a millisecond more or less does not change the date.
-    slack = 1e-3
-    return found[0] * unit + slack, found[1] * unit - slack
+    return found[0] * unit + _SLACK, found[1] * unit - _SLACK
 
 
 @once
@@ -254,7 +255,8 @@ def times_stay_on_one_side_of_1582(c: Context, t: Time) -> Iterator[Hit]:
     if span is None:
         return
     change = seconds_between("standard", d, _NEW)
-    before, after = span[0] < change, span[1] >= change
+    # A last time exactly at the change is after it.
+    before, after = span[0] < change, span[1] + 2 * _SLACK >= change
     if c.version < Version(1, 13):
         if before and after:
             message = (
