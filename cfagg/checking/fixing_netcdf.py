@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             with closing_written(file, path):
                 for one in changes:
                     try:
-                        _change(_owner(file, one.path), one)
+                        _change(file, _owner(file, one.path), one)
                     except (OSError, RuntimeError, AttributeError, LookupError, ValueError, TypeError) as error:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
@@ -63,17 +64,27 @@ def _owner(file: Any, path: str | None) -> Any:
     return file.groups[name] if path.endswith("/") else file.variables[name]
 
 
-def _change(owner: Any, one: Change) -> None:
+@contextmanager
+def _define_mode(file: Any) -> Iterator[None]:
+    """Hold a classic file in define mode, which others do not have."""
+    if not file.data_model.startswith("NETCDF3"):
+        yield
+        return
+    file._redef()
+    try:
+        yield
+    finally:
+        file._enddef()
+
+
+def _change(file: Any, owner: Any, one: Change) -> None:
     if one.name is None:
         owner.delncattr(one.attribute)
         return
     if one.name != one.attribute:
-        try:
+        # Outside define mode, the library pads a shorter name in a classic file with NULs, and refuses a longer one.
+        with _define_mode(file):
             owner.renameAttribute(one.attribute, one.name)
-        except RuntimeError:
-            # In classic files, a name can only be replaced by a shorter one.
-            owner.setncattr(one.name, owner.getncattr(one.attribute))
-            owner.delncattr(one.attribute)
         return
     value = one.after
     if isinstance(value, tuple):

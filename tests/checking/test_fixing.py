@@ -127,6 +127,16 @@ def test_attributes_are_set_renamed_and_deleted(path: Path) -> None:
         assert np.asarray(tas["valid_range"]).dtype == np.dtype("f4")
 
 
+@pytest.mark.parametrize("name", ["n", "name_long", "a_much_longer_name"])
+def test_a_renamed_attribute_has_exactly_its_new_name_and_its_place(path: Path, name: str) -> None:
+    found = [finding(Edit("tas", "long_name", rename=name), Edit("tas", "units", None), code="GRP000")]
+    fix(path, found, path.with_name("b.nc"), options=Options(select=("GRP000",)))
+    with open_dataset(path.with_name("b.nc")) as dataset:
+        attributes = dataset.root.variables["tas"].attributes
+    assert [n for n in attributes if n != "_FillValue"] == [name]
+    assert attributes[name] == "temperature"
+
+
 def test_of_two_changes_of_one_attribute_the_first_is_made(path: Path) -> None:
     found = [finding(Edit("tas", "units", "m")), finding(Edit("tas", "units", "s"), code="UNI000")]
     with open_dataset(path) as dataset:
