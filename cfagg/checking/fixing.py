@@ -7,6 +7,7 @@ result is checked again.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ def fix(
             f"{place} is {dataset.format} and cannot be changed; netCDF files and Zarr stores on this machine can"
             f"{remedy}"
         )
+    if in_place:
+        _check_replaceable(place)
     if is_url(target) and not in_place:
         fixed.remaining = _write_there(form, place, Url(target), fixed, found, options, hiding, overwrite=overwrite)
         fixed.output = target
@@ -125,6 +128,20 @@ def _form(dataset: Dataset) -> str | None:
     if dataset.path is None or dataset.format not in ("netcdf", "zarr", "nczarr"):
         return None
     return "zarr" if Path(dataset.path).is_dir() else "netcdf"
+
+
+def _check_replaceable(place: str) -> None:
+    """Refuse to replace a file that is write-protected, or that would go on existing under other names."""
+    found = os.stat(place)  # noqa: PTH116 - messages of other errors name the path as text, too
+    if not stat.S_ISREG(found.st_mode):
+        return
+    remedy = "write a copy with output="
+    if not found.st_mode & 0o222 or not os.access(place, os.W_OK):
+        raise TargetError(f"{place} is write-protected; permit writing first, or {remedy}")
+    if found.st_nlink > 1:
+        raise TargetError(
+            f"{place} has {found.st_nlink} names (hard links), and the others would keep the former content; {remedy}"
+        )
 
 
 def _write_there(

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cfagg.errors import CfaggError, TargetError
@@ -33,6 +33,8 @@ def copied(source: str, target: str) -> Iterator[str]:
                 shutil.copymode(source, copy)
                 # The copy is writable even if the source is not.
                 copy.chmod(copy.stat().st_mode | 0o200)
+                if place.exists() and place.samefile(source):
+                    _give_owner(copy, place.stat())
         except shutil.Error as error:
             raise TargetError(f"{source} cannot be copied to {place.parent}: {_first(error)}") from error
         except OSError as error:
@@ -48,6 +50,15 @@ def copied(source: str, target: str) -> Iterator[str]:
         folder.remove(done=False)
         raise
     folder.remove(done=True)
+
+
+def _give_owner(copy: Path, like: os.stat_result) -> None:
+    """Give a copy the owner and group of the file that it replaces, as far as that is permitted."""
+    if (like.st_uid, like.st_gid) != (copy.stat().st_uid, copy.stat().st_gid):
+        mode = copy.stat().st_mode
+        with suppress(PermissionError):
+            os.chown(copy, like.st_uid, like.st_gid)
+            copy.chmod(mode)  # a change of the owner may take some permissions away
 
 
 def _first(error: shutil.Error) -> str:

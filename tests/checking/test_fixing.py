@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,32 @@ def test_in_place_a_link_stays_a_link(path: Path) -> None:
     fix(link, in_place=True)
     assert link.is_symlink()
     assert fix(path).changes == []
+
+
+def test_in_place_a_file_keeps_its_permissions_and_owner(path: Path) -> None:
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1235)
+    before = path.stat()
+    assert fix(path, in_place=True).changes
+    after = path.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_in_place_a_write_protected_file_is_refused(path: Path) -> None:
+    path.chmod(0o440)
+    raw = path.read_bytes()
+    with pytest.raises(TargetError, match=r"a\.nc is write-protected; .*output="):
+        fix(path, in_place=True)
+    assert path.read_bytes() == raw
+    assert fix(path, output=path.with_name("b.nc")).changes
+
+
+def test_in_place_a_file_of_several_names_is_refused(path: Path) -> None:
+    path.with_name("other.nc").hardlink_to(path)
+    with pytest.raises(TargetError, match=r"a\.nc has 2 names \(hard links\).*output="):
+        fix(path, in_place=True)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["a.nc", "other.nc"]
 
 
 def test_an_output_is_not_replaced_unless_that_is_asked_for(path: Path) -> None:
