@@ -5,7 +5,7 @@
 #
 # Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
 
-.PHONY: help demo test test-all coverage coverage-of-kernels prereleases lint docs bench bench-large soak clean
+.PHONY: help demo test test-all costs coverage coverage-of-kernels prereleases lint docs bench bench-large soak clean
 .DELETE_ON_ERROR:
 
 # A Python of one's choice: make test PYTHON=/path/to/python
@@ -29,6 +29,7 @@ PINS := .ci/constraints.txt
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make test-all   run the tests with all parameters and ten times as many examples"
+	@echo "make costs    measure what tests cost, of which make test leaves out what takes longest"
 	@echo "make coverage   measure which lines the tests reach, kernels without compilation"
 	@echo "make prereleases   run the tests with pre-releases of xarray, zarr and dask"
 	@echo "make lint     ruff and mypy"
@@ -47,9 +48,12 @@ test: $(VENV)/.installed-test
 test-all: $(VENV)/.installed-test
 	CFAGG_TEST_EFFORT=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" $(ARGS)
 
+costs: $(VENV)/.installed-test
+	$(BIN)/python -m tests.costs -n $(JOBS) --dist worksteal $(ARGS)
+
 # Compiled code cannot be watched: the kernels run a second time as plain Python, for which few examples do.
-coverage: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(COVER) $(ARGS)
+coverage:
+	$(MAKE) test-all ARGS="$(COVER) $(ARGS)"
 	$(MAKE) coverage-of-kernels
 
 coverage-of-kernels: $(VENV)/.installed-test

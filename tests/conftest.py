@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal import conjecture
 
 from cfagg.runtime import publishing
+from tests.costs import affordable, measured
 from tests.effort import EFFORT, examples
 
 # How long one example takes says more about the machine, and about kernels compiled meanwhile, than about the code.
@@ -81,30 +82,40 @@ def no_waiting(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+#: Whether all tests are to run, and not those of some files.
+_ALL = pytest.StashKey[bool]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let each of several processes begin to collect elsewhere, so that one loads what another has compiled."""
     worker = getattr(config, "workerinput", None)
     here = Path(__file__).parent
-    if worker and [Path(a).resolve() for a in config.args] == [here]:
+    config.stash[_ALL] = [Path(a).resolve() for a in config.args] == [here]
+    if worker and config.stash[_ALL]:
         rooms = sorted(p for p in here.iterdir() if p.is_dir() or p.name.startswith("test_"))
         first = int(worker["workerid"][2:]) * len(rooms) // worker["workercount"]
         config.args[:] = [str(room) for room in rooms[first:] + rooms[:first]]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order tests alike in all processes, and leave most parameters of tests marked ``few(n)`` to the longer runs.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order tests alike in all processes, and leave to the longer runs what is too much for every day.
 
-    Which ones are tried every day is drawn by the name of the test: always the same, and of no pattern that the product
-    of several parameters could share.
+    Those are most parameters of tests marked ``few(n)`` and, if all tests are to run, what takes longest.  Which ones
+    are tried every day is drawn by the name of the test: always the same, and of no pattern that the product of several
+    parameters could share.
     """
     items.sort(key=lambda item: item.path.parts)
+    costs = measured() if config.stash.get(_ALL, False) else {}
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("few") and not any(item.get_closest_marker(name) for name in ("full", "soak")):
-            found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        name = item.nodeid.partition("[")[0]
+        chosen = item.get_closest_marker("few") or name in costs
+        if chosen and not any(item.get_closest_marker(mark) for mark in ("full", "soak")):
+            found.setdefault(name, []).append(item)
     for name, alike in found.items():
-        (number,) = alike[0].get_closest_marker("few").args  # type: ignore[union-attr]  # they were found by it
-        daily = Random(name).sample(range(len(alike)), min(number, len(alike)))
+        few = alike[0].get_closest_marker("few")
+        number = affordable(costs.get(name, 0), min(few.args[0], len(alike)) if few else len(alike))
+        daily = Random(name).sample(range(len(alike)), number)
         for item in (one for n, one in enumerate(alike) if n not in daily):
             item.add_marker("full")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.costs import DAILY, affordable, listing, measured
 from tests.effort import EFFORT
 
 CODE = """
@@ -62,6 +63,30 @@ def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Pa
     assert len(rest) == 17 + 18
     assert not set(daily) & set(rest)
     assert set(collected(tmp_path, "not soak")) == set(daily) | set(rest)
+
+
+@pytest.mark.parametrize(
+    ("cost", "number"), [(DAILY * 1.01, 0), (DAILY, 1), (DAILY / 2.5, 2), (DAILY / 100, 9), (0, 9)]
+)
+def test_every_day_a_test_tries_no_more_parameters_than_its_time_allows(cost: float, number: int) -> None:
+    assert affordable(cost, 9) == number
+
+
+def test_the_cost_of_a_test_is_the_mean_of_its_parameters_and_small_ones_are_not_listed() -> None:
+    noted = [
+        "0.2 tests/test_b.py::test_x[a b]",
+        "0.4 tests/test_b.py::test_x[[c]",
+        "0.1 tests/test_a.py::test_y",
+        "0.001 z",
+    ]
+    assert listing(noted) == "0.100 tests/test_a.py::test_y\n0.300 tests/test_b.py::test_x\n"
+
+
+def test_most_tests_that_are_listed_with_their_cost_are_there() -> None:
+    names = set(measured())
+    gone = {name for name in names if not (Path(__file__).parents[1] / name.partition("::")[0]).exists()}
+    assert names
+    assert len(gone) < len(names) / 10, f"measure again by `make costs`: {sorted(gone)}"
 
 
 @pytest.mark.skipif(EFFORT >= 1, reason="the long runs draw numbers of the package too")
