@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import shlex
 import shutil
 import socket
 from collections.abc import Iterator
@@ -216,8 +217,9 @@ def test_a_place_beside_the_one_that_is_allowed_is_refused_with_what_would_allow
     port = server.url.rpartition(":")[2]
     text = reference.format(url=server.url, other="http://127.0.0.1:9", host=f"127.0.0.1:{port}", port=port)
     path = parted(tmp_path / "x.nca", [text])
-    place = re.escape(text.rpartition("/")[0])
-    with pytest.raises(AccessError, match=rf"pass allow=\['{place}'\] or, on the command line, --allow {place}$"):
+    place = text.rpartition("/")[0]
+    remedy = f"pass allow=[{place!r}] or, on the command line, --allow {shlex.quote(place)}"
+    with pytest.raises(AccessError, match=re.escape(remedy) + "$"):
         read(path, allow=[f"{server.url}/data"])
     assert not server.seen
 
