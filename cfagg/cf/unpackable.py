@@ -71,6 +71,8 @@ def _one(value: Any) -> Any:
 def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return attributes with which xarray unpacks values to real numbers, as CF requires: a real ``scale_factor``.
 
+    Of values whose sign ``_Unsigned`` changes, it takes only the ``_FillValue`` for missing.
+
     >>> real_packing({"scale_factor": 2, "_FillValue": -1}, np.dtype("i2"))
     {'scale_factor': np.float64(2.0), '_FillValue': -1}
     >>> real_packing({"scale_factor": 2}, np.dtype("i2"))
@@ -86,4 +88,8 @@ def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[st
             out[key] = np.float64(value)
         elif isinstance(out[key], list | tuple):
             out[key] = value
+    if "_Unsigned" in out and dtype.kind in "iu" and "_FillValue" not in out:
+        gap = _one(out.get("missing_value"))
+        if gap is not None and gap == gap.astype(dtype):
+            out["_FillValue"] = gap.astype(dtype)
     return out

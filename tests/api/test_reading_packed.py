@@ -105,3 +105,17 @@ def test_real_packing_is_unpacked_as_xarray_does(tmp_path, form, scale):
     engine = {} if form == "nc" else {"engine": "zarr", "consolidated": False}
     with xr.open_dataset(path, **engine) as peer:
         xr.testing.assert_identical(cfagg.read(path).load(), peer.load())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unsigned", "gap", "numbers"), [("i2", "true", -99, [0, 65535]), ("u1", "false", 200, [0, -1])]
+)
+def test_the_missing_value_of_numbers_in_a_type_of_another_sign_is_missing(tmp_path, dtype, unsigned, gap, numbers):
+    values = np.array([numbers[0], numbers[1] % 2 ** (8 * np.dtype(dtype).itemsize), gap, gap], "i4").astype(dtype)
+    attributes = {"_Unsigned": unsigned, "missing_value": np.dtype(dtype).type(gap)}
+    path = make(tmp_path, "nc", {"v": (values, attributes)})
+    np.testing.assert_array_equal(cfagg.read(path).v, [*numbers, np.nan, np.nan])
+    assert cfagg.read(path, mask_and_scale=False).v.attrs == attributes
+    for to in ("CF-1.13", "NCA-0.1"):
+        cfagg.write(cfagg.read(path), tmp_path / f"{to}.nc", to=to)
+        np.testing.assert_array_equal(cfagg.read(tmp_path / f"{to}.nc").v, [*numbers, np.nan, np.nan])
