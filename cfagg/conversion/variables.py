@@ -18,6 +18,7 @@ from cfagg.cf.header import Header
 from cfagg.conversion import packing
 from cfagg.conversion.options import Options
 from cfagg.conversion.storage import stored_chunks
+from cfagg.display.summary import dtype_name
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.formats.zarr.attributes import with_members
 from cfagg.model import Aggregation, Layout
@@ -153,10 +154,10 @@ def _header(reader: Any, i: int, missing: str) -> Header | None:
 def _check_type(dtype: np.dtype[Any], where: str) -> None:
     """Raise an error for types that Zarr and netCDF do not share."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
-    if dtype.kind in "iufb" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
+    is_number = dtype.kind in "iufb" and dtype.itemsize <= 8
+    if is_number or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
         return
-    found = metadata.get("vlen", metadata.get("name", dtype))
     raise UnsupportedError(
-        f"{where}: values of type {found} (neither numbers nor text) are not converted; "
-        "name the variables to convert with variables="
+        f"{where}: values of type {dtype_name(dtype)} are not converted; expected text, integers or reals of up "
+        "to 64 bits; name the variables to convert with variables="
     )

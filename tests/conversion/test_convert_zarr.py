@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg import convert
-from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError
+from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError, UnsupportedError
 from tests.effort import examples
 
 
@@ -101,6 +102,26 @@ def test_types_without_a_place_in_netcdf_are_refused_by_name(tmp_path):
     source = make(str(tmp_path / "a.zarr"), np.zeros((2, 2), "c16"), fill_value=0)
     with pytest.raises(CfaggError, match="complex128"):
         convert(source, tmp_path / "b.zarr")
+
+
+@pytest.mark.parametrize("target", ["a.nc", "a.zarr"])
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        (np.arange(2, dtype="longdouble"), np.dtype("longdouble").name),
+        (np.zeros(2, "i4, f8"), r"compound \(f0: int32, f1: float64\)"),
+        (np.array([np.arange(2), np.arange(3)], object), "lists of int32"),
+    ],
+)
+def test_types_that_only_hdf5_has_are_refused_by_name_for_every_target(tmp_path, values, name, target):
+    if values.dtype == "f8":
+        pytest.skip("long reals are double ones here")
+    with h5py.File(tmp_path / "source.nc", "w") as file:
+        lists = h5py.vlen_dtype("i4") if values.dtype.kind == "O" else values.dtype
+        file.create_dataset("v", data=values, dtype=lists)
+    with pytest.raises(UnsupportedError, match=f"variable 'v': values of type {name} are not converted"):
+        convert(tmp_path / "source.nc", tmp_path / target)
+    assert [p.name for p in tmp_path.iterdir()] == ["source.nc"]
 
 
 def test_an_aggregation_in_a_store_is_refused(tmp_path):
