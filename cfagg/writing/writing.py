@@ -187,8 +187,8 @@ def target_of(
     kind = kind_of(name, to, netcdf=netcdf)
     if kind not in DIALECTS:
         raise OptionError(
-            f"{name} is not the name of an aggregation file but of {kind!r}: give a name that ends with .nc or .nca, "
-            "or write one first and use cfagg.convert (cfagg convert)"
+            f"{name} would be of kind {kind!r}, not an aggregation file: give a name that ends with .nc or .nca and no "
+            f"other to=, or write a file or Zarr store first, and use cfagg.convert (cfagg convert)"
         )
     if on_loss not in ("error", "materialise", "drop"):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
