@@ -1,16 +1,18 @@
-"""Values that a type in the encoding cannot represent are refused, and not replaced as xarray does."""
+"""Values and attributes of datasets that a target cannot represent are refused, and none is replaced."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import cfagg
-from cfagg.errors import ConformError
+from cfagg.errors import ConformError, UnsupportedError
 
 DATES = np.array(["2000-01-01", "NaT"], "M8[ns]")
 
@@ -82,3 +84,47 @@ def test_stored_values_that_were_not_decoded_are_written_as_they_are(tmp_path: P
     raw.v.encoding = {"dtype": np.dtype("i1")}
     cfagg.write(raw, tmp_path / "a.zarr")
     assert xr.open_zarr(tmp_path / "a.zarr", mask_and_scale=False).v.values.tolist() == [-1, 5]
+
+
+@pytest.mark.parametrize("where", ["variable", "dataset"])
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (True, "netCDF has no booleans"),
+        ({"a": 1}, "netCDF has numbers and texts"),
+        ([1, "a"], "netCDF has numbers and texts"),
+        (np.arange(4).reshape(2, 2), "netCDF attributes have one dimension"),
+        (2**70, "netCDF has no integers of more than 64 bits"),
+        ("a\0b", "netCDF ends a text at its first null character"),
+        (np.datetime64("2000-01-01"), "netCDF has no type"),
+    ],
+)
+def test_an_attribute_that_netcdf_cannot_hold_is_refused_by_name(
+    tmp_path: Path, value: Any, why: str, where: str
+) -> None:
+    dataset = xr.Dataset({"v": ("x", [1, 2])})
+    (dataset.v if where == "variable" else dataset).attrs["odd"] = value
+    with pytest.raises(UnsupportedError, match=f"{where} '.*': the attribute 'odd' .* cannot be written: {why}"):
+        cfagg.write(dataset, tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_of_several_dimensions_keep_their_shape_in_zarr(tmp_path: Path) -> None:
+    table = np.arange(4).reshape(2, 2)
+    cfagg.write(xr.Dataset({"v": ("x", [1], {"table": table})}, attrs={"table": table}), tmp_path / "a.zarr")
+    with xr.open_zarr(tmp_path / "a.zarr") as found:
+        assert found.attrs["table"] == found.v.attrs["table"] == table.tolist()
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), ()])
+def test_bytes_of_a_fixed_length_are_written_to_zarr_and_grow(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    words = np.array([b"ab", b"c", b"xyz", b""], "S3")[: math.prod(shape)].reshape(shape)
+    dataset = xr.Dataset({"v": (("t", "x")[: len(shape)], words)})
+    cfagg.write(dataset, tmp_path / "a.zarr")
+    cfagg.write(dataset.chunk(), tmp_path / "b.zarr")
+    for name in ("a.zarr", "b.zarr"):
+        assert zarr.open_group(tmp_path / name)["v"].dtype == words.dtype
+        xr.testing.assert_equal(xr.open_zarr(tmp_path / name).load(), dataset)
+    if shape:
+        cfagg.append(tmp_path / "a.zarr", dataset, "t")
+        assert cfagg.open_array(tmp_path / "a.zarr", "v")[...].tolist() == np.concatenate([words, words]).tolist()

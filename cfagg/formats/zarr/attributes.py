@@ -38,11 +38,11 @@ def jsonable(value: Any) -> Any:
     """Return an attribute value for JSON: lists for arrays, numbers for arrays of one value, text for bytes.
 
     >>> import numpy as np
-    >>> jsonable(np.float32(0.5)), jsonable(np.arange(2, dtype="i1")), jsonable(np.array([3]))
-    (0.5, [0, 1], 3)
+    >>> jsonable(np.float32(0.5)), jsonable(np.arange(4).reshape(2, 2)), jsonable(np.array([3]))
+    (0.5, [[0, 1], [2, 3]], 3)
     """
     if isinstance(value, np.ndarray):
-        return jsonable(value.reshape(-1)[0]) if value.size == 1 else [jsonable(v) for v in value.reshape(-1)]
+        return jsonable(value.reshape(-1)[0] if value.size == 1 else value.tolist())
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):

@@ -34,7 +34,7 @@ __all__ = [
 Documents = dict[str, dict[str, Any]]
 
 #: Kinds of types in both versions of the format, with the element sizes; text of any length is `object`.
-_TYPES = {"b": {1}, "i": {1, 2, 4, 8}, "u": {1, 2, 4, 8}, "f": {2, 4, 8}, "S": {1}, "O": {4, 8}}
+_TYPES = {"b": {1}, "i": {1, 2, 4, 8}, "u": {1, 2, 4, 8}, "f": {2, 4, 8}, "O": {4, 8}}
 
 #: Conversion of numbers to bytes, also for the index of a shard.
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -66,7 +66,7 @@ def array_documents(array: NewArray, zarr_format: int) -> Documents:
     ('NaN', {'id': 'zstd', 'level': 1}, {'units': 'K', '_ARRAY_DIMENSIONS': ['x']})
     """
     dtype = array.dtype
-    if dtype.itemsize not in _TYPES.get(dtype.kind, ()):
+    if dtype.itemsize not in _TYPES.get(dtype.kind, ()) and (dtype.kind != "S" or not dtype.itemsize):
         raise TypeError(f"type {dtype.name} has no name in Zarr")
     return _version_2(array) if zarr_format == 2 else _version_3(array)
 
@@ -88,7 +88,8 @@ def _version_2(array: NewArray) -> Documents:
 
 
 def _version_3(array: NewArray) -> Documents:
-    names: dict[str, Any] = {"S": {"name": "null_terminated_bytes", "configuration": {"length_bytes": 1}}}
+    length = {"length_bytes": array.dtype.itemsize}
+    names: dict[str, Any] = {"S": {"name": "null_terminated_bytes", "configuration": length}}
     document = {
         "shape": list(array.shape),
         "data_type": names.get(array.dtype.kind, "string" if array.dtype.kind == "O" else array.dtype.name),
@@ -111,7 +112,7 @@ def _codecs(array: NewArray) -> list[dict[str, Any]]:
     first: dict[str, Any] = {"name": "bytes"}
     if array.dtype.kind == "O":
         first = {"name": "vlen-utf8", "configuration": {}}
-    elif size > 1:
+    elif size > 1 and array.dtype.kind != "S":
         first = _LITTLE
     codecs = [first, *array.codec.version_3(array.item or size)]
     if array.inner is None:

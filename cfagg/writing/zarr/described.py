@@ -84,8 +84,10 @@ def planned(name: str, document: Mapping[str, Any]) -> ZarrArray:
     made = array_of("the new store", name, {f"{name}/zarr.json": text}.get, None)
     if known is document:
         return made
-    dtype, fill = (np.dtype(object), "") if document["data_type"] == "string" else (np.dtype("S1"), b"")
-    return replace(made, dtype=dtype, fill_value=fill, document=document)
+    if document["data_type"] == "string":
+        return replace(made, dtype=np.dtype(object), fill_value="", document=document)
+    length = document["data_type"]["configuration"]["length_bytes"]
+    return replace(made, dtype=np.dtype(f"S{length}"), fill_value=b"", document=document)
 
 
 def store_documents(

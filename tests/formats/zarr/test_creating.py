@@ -216,7 +216,7 @@ def test_what_makes_a_group_one_is_written_last(tmp_path, zarr_format):
     assert dict(zarr.open_group(tmp_path, mode="r").attrs) == {"a": 1}
 
 
-@pytest.mark.parametrize("kind", ["g", "c8", "U3", "S2", "M8[s]", "V4"])
+@pytest.mark.parametrize("kind", ["g", "c8", "U3", "S", "M8[s]", "V4"])
 def test_other_types_are_refused(kind):
     with pytest.raises(TypeError, match="has no name in Zarr"):
         array_documents(make(dtype=np.dtype(kind)), 3)
