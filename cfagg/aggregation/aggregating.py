@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.cf.joining import Options
-from cfagg.errors import OptionError
+from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import closest, paths
 from cfagg.errors.extras import check_chunks
 from cfagg.storage.handles import handles
@@ -110,6 +110,7 @@ def aggregate(
     from cfagg.aggregation.accessor import with_report
     from cfagg.aggregation.scanning import Scanner
     from cfagg.labelled.indexes import IndexingEntrypoint
+    from cfagg.labelled.undecodable import refuse_undecodable
 
     check_chunks(chunks)
     known = {f.name for f in fields(Options)}
@@ -123,22 +124,24 @@ def aggregate(
     )  # fmt: skip
     made = put_together(files, scanner, place, index=index, as_tree=as_tree)
     opened: Any = made.source  # xarray passes it on to the engine unchanged
-    groups = {
-        path: xarray.open_dataset(
-            opened,
-            engine=IndexingEntrypoint,
-            create_default_indexes=False,
-            group=path,
-            chunks=chunks,
-            missing=missing,
-            workers=workers,
-            substitutions=substitutions,
-            allow=allowed,
-            index=made.index,
-            **options,
-        )
-        for path in made.source.group_paths()
+    decoding = {
+        "engine": IndexingEntrypoint,
+        "create_default_indexes": False,
+        "missing": missing,
+        "workers": workers,
+        "substitutions": substitutions,
+        "allow": allowed,
+        "index": made.index,
+        **options,
     }
+    groups = {}
+    for path in made.source.group_paths():
+        try:
+            groups[path] = xarray.open_dataset(opened, group=path, chunks=chunks, **decoding)
+        except ValueError as error:
+            if not isinstance(error, CfaggError):
+                refuse_undecodable(error, opened, made.source.path, path, decoding)
+            raise
     with_report(groups["/"], made.report)
     return xarray.DataTree.from_dict(groups) if as_tree else groups["/"]
 

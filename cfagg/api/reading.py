@@ -10,7 +10,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cfagg.errors import (
-    CalendarError,
     CfaggError,
     OptionError,
     SourceError,
@@ -163,10 +162,10 @@ def read(
             cause = error.__cause__ if isinstance(error, SourceError) else error
             if not isinstance(cause, ValueError) or isinstance(cause, CfaggError):
                 raise
-            reason = None if options.get("decode_times") is False else _undecodable(name, group, options)
-            if reason is None:
-                raise
-            raise reason from error
+            from cfagg.labelled.undecodable import refuse_undecodable
+
+            refuse_undecodable(error, name, name, group, options)
+            raise
     if kept is None:
         return dataset
     _warn_of_missing_coordinates(dataset, kept, lost, name)
@@ -264,40 +263,6 @@ def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
         others, hint = some(dataset.variables), closest(unknown[0], dataset.variables)
         raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}{hint}")
     return dataset[kept]
-
-
-def _undecodable(name: str, group: str | None, options: Mapping[str, Any]) -> CalendarError | None:
-    """Return the error about the times that xarray cannot decode, whose own names no file and no variable."""
-    import numpy as np
-    import xarray
-
-    from cfagg.cf.calendars import parse
-
-    with xarray.open_dataset(name, group=group, **{**options, "decode_times": False}) as raw:
-        for path, variable in raw.variables.items():
-            units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
-            if not isinstance(units, str) or " since" not in units:
-                continue
-            where, remedy = f"{name}: variable {path!r}", "decode_times=False leaves times undecoded"
-            try:
-                parse(units, None if calendar is None else str(calendar))
-                xarray.decode_cf(xarray.Dataset({path: variable}))
-            except CalendarError as error:
-                return CalendarError(f"{where}: {error.message}; {remedy}")
-            except ValueError:
-                named = f"units {units!r} in calendar {'standard' if calendar is None else calendar!r}"
-                try:
-                    xarray.decode_cf(xarray.Dataset({path: ((), 0, variable.attrs)}))
-                except ValueError:
-                    why = f"{named} are not decoded by xarray; use seconds, minutes, hours or days"
-                else:
-                    known = variable.values[~np.isnan(variable.values)]
-                    far = known[np.abs(known).argmax()] if known.size else None
-                    why = f"the value {far} is no time in {named}; declare it with _FillValue if it stands for none"
-                    if far is None:
-                        why = f"all values are missing, which xarray does not decode with {named}"
-                return CalendarError(f"{where}: {why}; {remedy}")
-    return None
 
 
 def _listed(names: str | Iterable[str] | None) -> list[str]:

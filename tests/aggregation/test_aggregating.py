@@ -469,6 +469,14 @@ def test_coordinates_that_were_never_written_are_missing(tmp_path: Path, units: 
         npt.assert_array_equal(found.aux.isnull(), np.broadcast_to([True, False, True], found.aux.shape))
 
 
+def test_times_that_xarray_cannot_decode_are_named(tmp_path: Path) -> None:
+    own = {"standard_name": "time", "units": "months since 2000-01-01", "calendar": "noleap"}
+    files = [write(tmp_path / f"{k}.nc", {"time": ([float(k)], own)}, [k]) for k in range(2)]
+    with pytest.raises(CalendarError, match=f"^{tmp_path}.*variable 'time': units 'months since .* are not decoded"):
+        cfagg.aggregate(files)
+    assert cfagg.aggregate(files, decode_times=False).sizes["time"] == 2
+
+
 def test_an_axis_that_no_file_has_is_refused_with_those_there_are(tmp_path: Path) -> None:
     files = months(tmp_path, 2)
     with pytest.raises(OptionError, match=r"axes='tim', 'depth': .* 'time', 'latitude', 'longitude'$"):

@@ -1,0 +1,59 @@
+"""Times that xarray cannot decode, whose own errors name no file and no variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+
+from cfagg.cf.calendars import parse
+from cfagg.errors import CalendarError
+
+__all__ = ["refuse_undecodable"]
+
+
+def refuse_undecodable(error: Exception, source: Any, name: str, group: str | None, options: Mapping[str, Any]) -> None:
+    """Raise the error about the times of a source that xarray cannot decode with some options, if there are any.
+
+    `error` is what xarray raised; `name` stands for the source in the message.
+    """
+    if options.get("decode_times") is False:
+        return
+    with xarray.open_dataset(source, group=group, **{**options, "decode_times": False}) as raw:
+        for path, variable in raw.variables.items():
+            units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
+            if isinstance(units, str) and " since" in units:
+                why = _reason(variable, units, None if calendar is None else str(calendar))
+                if why:
+                    raise CalendarError(
+                        f"{name}: variable {path!r}: {why}; decode_times=False leaves times undecoded"
+                    ) from error
+
+
+def _reason(variable: xarray.Variable, units: str, calendar: str | None) -> str | None:
+    """Return why xarray does not decode the times of a variable, or `None` if it does."""
+    named = f"units {units!r} in calendar {calendar or 'standard'!r}"
+    try:
+        parse(units, calendar)
+    except CalendarError as error:
+        return error.message
+    if _decodes(variable):
+        return None
+    if not _decodes(xarray.Variable((), 0, variable.attrs)):
+        return f"{named} are not decoded by xarray; use seconds, minutes, hours or days"
+    known = variable.values[~np.isnan(variable.values)]
+    if not known.size:
+        return f"all values are missing, which xarray does not decode with {named}"
+    far = known[np.abs(known).argmax()]
+    return f"the value {far} is no time in {named}; declare it with _FillValue if it stands for none"
+
+
+def _decodes(variable: xarray.Variable) -> bool:
+    """Return whether xarray decodes the times of a variable."""
+    try:
+        xarray.decode_cf(xarray.Dataset({"_": variable}))
+    except ValueError:
+        return False
+    return True
