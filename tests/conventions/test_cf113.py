@@ -141,6 +141,17 @@ def test_sizes_along_a_dimension_that_was_never_written_are_refused(parts):
         cfagg.read(edited(write(parts), change))
 
 
+def test_several_files_for_a_fragment_are_refused(parts):
+    path = edited(write(parts), lambda r: r.renameVariable("fragment_uris", "old"))
+
+    def change(root):
+        root.createDimension("versions", 2)
+        files.text(root, "fragment_uris", ("f_time", "f_lat", "versions"), [[["a.nc", "p0.nc"]], [["p1.nc", "b.nc"]]])
+
+    with pytest.raises(ConventionError, match=r"'fragment_uris' has shape \(2, 1, 2\), but the array of .* \(2, 1\)"):
+        cfagg.read(edited(path, change))
+
+
 def test_missing_sizes_may_be_declared_by_any_attribute(parts):
     path = write(parts)
     edited(path, lambda r: r.renameVariable("fragment_map", "old"))
@@ -251,6 +262,8 @@ def test_a_missing_unique_value_is_the_missing_value_of_the_array(tmp_path):
     path = unique(tmp_path / "a.nc", "i4", [3, None], fill=-55, master_fill=-7)
     assert data(path, "x", mask_and_scale=False).tolist() == [3, 3, -7, -7, -7]
     assert data(unique(tmp_path / "b.nc", str, ["a", None]), "x").tolist() == ["a", "a", "", "", ""]
+    held = unique(tmp_path / "c.nc", "i4", [3, -7], master_fill=-7)
+    np.testing.assert_array_equal(data(held, "x"), [3, 3, np.nan, np.nan, np.nan])
 
 
 @pytest.mark.parametrize(
