@@ -98,7 +98,7 @@ def expressible(
     >>> expressible({"units": "K", "flag": True, "half": np.float16(1)}, None, "tas")[0]
     {'units': 'K', 'half': np.float32(1.0)}
     """
-    odd = {k: v for k, v in attributes.items() if not isinstance(v, str) and k != "_FillValue"}
+    odd = {k: v for k, v in attributes.items() if (not isinstance(v, str) or "\0" in v) and k != "_FillValue"}
     found, losses = netcdf_attributes(odd, dtype, path)
     half = {k: found[k] for k, v in odd.items() if k in found and getattr(v, "dtype", None) == np.float16}
     if not losses and not half:
@@ -142,6 +142,8 @@ def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
 def _typed(given: Any) -> tuple[Any, str | None]:
     """Return a value that already has a type, or the reason why netCDF cannot hold it."""
     found = np.asarray(given)
+    if found.ndim > 1:
+        return None, "netCDF attributes have one dimension"
     if found.dtype.kind in "OU":
         texts = [str(v) for v in found.reshape(-1)]
         return np.array(texts, object), next(filter(None, map(_text_flaw, texts)), None)
