@@ -125,8 +125,10 @@ class Handle:
         return str(error).replace(f"/proc/self/fd/{self._fd}", self.key.path) if _HAS_PROC else str(error)
 
     def failed(self, error: BaseException) -> str:
-        """Return why a library could not open `library_path`, with the name of the file: a lock, or else damage."""
+        """Return why a library could not open `library_path`, with the file's name: a lock, its removal, or damage."""
         trouble = lock_trouble(self.fd)
+        if trouble is None and not os.fstat(self.fd).st_nlink:  # the HDF5 library opens no file without a name
+            trouble = "it was replaced or removed meanwhile; open it again"
         if trouble is not None:
             return f"{self.key.path} cannot be opened: {trouble}"
         return (

@@ -352,6 +352,14 @@ def test_a_file_that_is_locked_is_not_called_damaged(tmp_path):
     assert "tas" in str(cfagg.show(path))
 
 
+def test_a_file_that_was_replaced_while_it_was_opened_is_not_called_damaged(tmp_path):
+    (tmp_path / "a.nc").write_bytes(b"\x89HDF")
+    with open_regular(str(tmp_path / "a.nc")) as handle:
+        (tmp_path / "a.nc").unlink()
+        said = handle.failed(OSError("can't retrieve real path for file"))
+    assert said == f"{tmp_path}/a.nc cannot be opened: it was replaced or removed meanwhile; open it again"
+
+
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_named_and_what_opens_its_files(tmp_path, monkeypatch, code):
     def none(*_):
