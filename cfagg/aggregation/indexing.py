@@ -137,6 +137,7 @@ def index(
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
         place = a_place(path_or_files, storage_options, allowed)
         source = _opened(place, allowed)
+        unreadable = [error for group in source.root.walk() for error in group.unreadable.values()]
         if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
             beside = f"{absolute(place)}{SUFFIX}"
             if isinstance(place, Url):
@@ -144,13 +145,16 @@ def index(
                     raise OptionError(f"{place} is a URL, beside which no index is written: name one with output=")
                 beside = place.beside(beside)
             target = beside if output is None else _target(output, storage_options)
-            left: dict[str, str] = {}
+            left = {error.message: error.message for error in unreadable}
             files: dict[str, dict[str, None]] = {}
             for path, address in _fragments(source, source.access(allowed), left):
                 files.setdefault(path, {})[address] = None
             wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
             with _held(place) if output is None and not isinstance(place, Url) else nullcontext():
                 return _written(wanted, target, client, workers, progress, overwrite, place)
+        from cfagg.arrays.source import refuse_unreadable
+
+        refuse_unreadable(unreadable, "it has no other aggregation to index")
     if output is None:
         raise OptionError("the index of files without an aggregation file has no default place: name it with output=")
     from cfagg.aggregation.files import places

@@ -25,6 +25,7 @@ from cfagg.errors import (
     StaleIndexWarning,
     TargetError,
     TargetExistsError,
+    UnreadableAggregationError,
 )
 from cfagg.runtime.staging import lock
 from cfagg.storage.handles import handles
@@ -262,6 +263,24 @@ def test_values_of_a_file_with_other_coordinates_than_were_scanned_are_refused(d
         ds["time"][:] = 77
     with pytest.raises(FragmentMismatchError, match=r"3\.nc has changed since it was scanned"):
         found.tas[selection].load()
+
+
+def test_an_aggregation_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for day in range(2):
+        write(tmp_path / f"{day}.nc", day)
+        with netCDF4.Dataset(tmp_path / f"{day}.nc", "r+") as file:
+            file.createVariable("pr", "f4", ("time", "lat", "lon")).setncatts({"units": "mm", "standard_name": "rain"})
+    cfagg.aggregate(f"{tmp_path}/[01].nc", output=tmp_path / "all.nc", index=False)
+
+    shutil.copy(tmp_path / "all.nc", tmp_path / "none.nc")
+    for file_name, damaged in (("all.nc", ["pr"]), ("none.nc", ["pr", "tas"])):
+        with netCDF4.Dataset(tmp_path / file_name, "r+") as file:
+            for name in damaged:
+                file[name].aggregated_data = "map"
+    (left,) = cfagg.index(tmp_path / "all.nc").left_out
+    assert "variable 'pr'" in left
+    with pytest.raises(UnreadableAggregationError, match="it has no other aggregation to index"):
+        cfagg.index(tmp_path / "none.nc")
 
 
 def test_while_an_aggregation_grows_its_index_is_not_replaced(days: Path) -> None:
