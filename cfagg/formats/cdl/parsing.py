@@ -6,7 +6,7 @@ It reads dimensions, variables, attributes, groups and values as printed by ``nc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NoReturn
 
@@ -59,6 +59,8 @@ class _Parser:
         self._values: dict[int, npt.NDArray[Any]] = {}
         #: Their positions, for messages.
         self._lines: dict[int, int] = {}
+        #: Shapes of values that are given in braces.
+        self._shapes: dict[int, tuple[int, ...]] = {}
 
     def _scan(self, text: str) -> Iterator[Token]:
         at, line = 0, 1
@@ -290,7 +292,12 @@ class _Parser:
             found: list[Any] = []
             fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
             own = variable.attributes.get("_FillValue")
-            while not self._take(";"):
+            opened: list[int] = []
+            braces: dict[int, list[int]] = {}  # the numbers of values in braces, by depth
+            while opened or not self._take(";"):
+                if self._take("{"):
+                    opened.append(len(found))
+                    continue
                 token = self._next()
                 if variable.kind == "string" and (token.kind in ("string", "char", "number") or token.text == "NIL"):
                     found.append(text_of(token))
@@ -315,8 +322,13 @@ class _Parser:
                     self._fail("a value")
                 if len(found) > _LIMIT:
                     raise LimitError(f"{self._source}: {name!r} has more than {_LIMIT:,} values")
-                if not self._take(",") and self._ahead.text != ";":
-                    self._fail("',' or ';'")
+                while opened and self._take("}"):
+                    start = opened.pop()
+                    braces.setdefault(len(opened), []).append(len(found) - start)
+                if not self._take(",") and (opened or self._ahead.text != ";"):
+                    self._fail("',' or '}'" if opened else "',' or ';'")
+            if braces:
+                self._shapes[id(variable)] = self._shape(variable, braces, len(found), line)
             if variable.kind in ("string", "char"):
                 values = np.empty(len(found), object)
                 values[:] = found
@@ -324,10 +336,28 @@ class _Parser:
             else:
                 self._values[id(variable)] = self._stored(found, variable.dtype, self._ahead.line, name)
 
+    def _shape(self, variable: Variable, braces: Mapping[int, list[int]], count: int, line: int) -> tuple[int, ...]:
+        """Return the shape of values in braces, which enclose those along each unlimited dimension after the first."""
+        shape = [d.size for d in variable.dimensions]
+        inner = [k for k, d in enumerate(variable.dimensions) if d.unlimited and k]
+        for depth, k in reversed(list(enumerate(inner))):
+            shape[k] = max(braces.get(depth, ()), default=0) // max(prod(shape[k + 1 :]), 1)
+        if inner:
+            shape[0] = count // max(prod(shape[1:]), 1)
+        fits = bool(inner) and prod(shape) == count
+        fits = fits and (variable.dimensions[0].unlimited or shape[0] <= variable.dimensions[0].size)
+        if not fits or braces != {depth: [prod(shape[k:])] * prod(shape[:k]) for depth, k in enumerate(inner)}:
+            self._wrong(
+                line,
+                f"the braces in the values of {variable.name!r} do not fit its dimensions; expected braces of as many "
+                "values each around those of every unlimited dimension after the first",
+            )
+        return tuple(shape)
+
     def _characters(self, variable: Variable, text: str) -> list[bytes]:
         """Return the characters of a text, padded to the last of several dimensions as in ``ncgen``."""
         raw = text.encode("utf-8", "surrogatepass")
-        if len(variable.dimensions) < 2:
+        if len(variable.dimensions) < 2 or variable.dimensions[-1].unlimited:
             return [raw[i : i + 1] for i in range(len(raw))]
         width = variable.dimensions[-1].size
         if width > _LIMIT:
@@ -340,6 +370,11 @@ class _Parser:
         for variable in dataset.variables:
             values = self._values.get(id(variable))
             if values is None:
+                continue
+            shape = self._shapes.get(id(variable))
+            if shape is not None:
+                for dimension, size in zip(variable.dimensions, shape, strict=True):
+                    dimension.size = max(dimension.size, size)
                 continue
             grown = [d for d in variable.dimensions if d.unlimited]
             rest = prod(d.size for d in variable.dimensions if not d.unlimited)
@@ -362,5 +397,9 @@ class _Parser:
                         self._lines[id(variable)],
                         f"{variable.path!r} has {given.size} values, room is for {whole.size}",
                     )
-                whole[: given.size] = given
+                shape = self._shapes.get(id(variable))
+                if shape is None:
+                    whole[: given.size] = given
+                else:
+                    whole.reshape(variable.shape)[tuple(map(slice, shape))] = given.reshape(shape)
             variable.read = whole.reshape(variable.shape).__getitem__

@@ -156,3 +156,42 @@ def test_no_prefix_of_a_text_raises_anything_else() -> None:
                 refused += 1
         # All but the last brace, and what may follow it.
         assert refused >= len(text.rstrip()) - 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "expected"),
+    [
+        # As ncdump writes them: braces around the values along each unlimited dimension after the first.
+        ("int v(x, t)", "{1, 2, 3}, {4, _, 6}", [[1, 2, 3], [4, -1, 6]]),
+        ("int v(t, u)", "{1, 2}, {3, 4}, {5, 6}", [[1, 2], [3, 4], [5, 6]]),
+        ("int v(x, t, u)", "{{1}, {2}}, {{3}, {4}}", [[[1], [2]], [[3], [4]]]),
+        ("int v(x, t, y)", "{1, 2, 3, 4}, {5, 6, 7, 8}", [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]),
+        ("int v(t, t)", "{1, 2}, {3, 4}", [[1, 2], [3, 4]]),
+        ("int v(x, t) ; int w(t)", "{1, 2}, {3, 4} ; w = 1, 2, 3", [[1, 2, -1], [3, 4, -1]]),
+        ("int v(x, t)", "{1, 2}", [[1, 2], [-1, -1]]),
+        ("char v(x, t)", '{"ab"}, {"cd"}', [[b"a", b"b"], [b"c", b"d"]]),
+    ],
+)
+def test_values_along_inner_unlimited_dimensions_are_in_braces(declared: str, values: str, expected: list[Any]) -> None:
+    fill = "v:_FillValue = -1 ;" if declared.startswith("int") else ""
+    dimensions = "x = 2 ; y = 2 ; t = UNLIMITED ; u = UNLIMITED ;"
+    with parse_cdl(f"netcdf a {{ dimensions: {dimensions} variables: {declared} ; {fill} data: v = {values} ; }}") as d:
+        assert d.root.variables["v"].values().tolist() == expected
+
+
+def test_braces_of_a_huge_variable_are_refused_in_time() -> None:
+    dimensions = "x = 2 ; y = 1000000000000 ; t = UNLIMITED ; z = 5 ;"
+    with pytest.raises(SourceError, match="braces"):
+        parse_cdl(f"netcdf a {{ dimensions: {dimensions} variables: int v(x, y, t, z) ; data: v = {{1}} ; }}")
+
+
+@pytest.mark.parametrize("values", ["{1, 2}, {3}", "{{1, 2}, {3, 4}}", "{1}, {2}, {3}", "{1, 2}, 3, 4", "{1, 2", "1}"])
+def test_braces_that_do_not_fit_the_dimensions_are_refused(values: str) -> None:
+    text = f"netcdf a {{ dimensions: x = 2 ; t = UNLIMITED ; variables: int v(x, t) ; data: v = {values} ; }}"
+    with pytest.raises(SourceError, match=r"braces|\}"):
+        parse_cdl(text)
+
+
+def test_braces_around_values_without_an_inner_unlimited_dimension_are_refused() -> None:
+    with pytest.raises(SourceError, match=r"line 1.*braces"):
+        parse_cdl("netcdf a { dimensions: x = 2 ; variables: int v(x) ; data: v = {1, 2} ; }")
