@@ -175,14 +175,20 @@ def _decoded(reader: Reader, name: str) -> xr.Variable:
     import xarray as xr
     from xarray.core import indexing
 
+    from cfagg.cf.unpackable import real_packing
     from cfagg.labelled.indexed import IndexedArray
 
     attributes = dict(reader.attributes)
     if isinstance(reader, AggregationReader):
         said = {"units": reader.aggregation.units, "calendar": reader.aggregation.calendar}
         attributes |= {k: v for k, v in said.items() if v is not None}
+    attributes = real_packing(attributes, reader.dtype)
     raw = xr.Variable(reader.dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes)
-    found: xr.Variable = xr.conventions.decode_cf_variable(name, raw)
+    found: xr.Variable
+    try:
+        found = xr.conventions.decode_cf_variable(name, raw)
+    except ValueError:  # times that xarray cannot decode were not decoded
+        found = xr.conventions.decode_cf_variable(name, raw, decode_times=False)
     return found
 
 

@@ -119,3 +119,11 @@ def test_the_missing_value_of_numbers_in_a_type_of_another_sign_is_missing(tmp_p
     for to in ("CF-1.13", "NCA-0.1"):
         cfagg.write(cfagg.read(path), tmp_path / f"{to}.nc", to=to)
         np.testing.assert_array_equal(cfagg.read(tmp_path / f"{to}.nc").v, [*numbers, np.nan, np.nan])
+        assert not (tmp_path / f"{to}.nc.fragments").exists()
+
+
+def test_a_variable_with_whole_numbers_as_factors_is_written_as_a_reference(tmp_path):
+    path = make(tmp_path, "nc", {"v": (SHORT, {"scale_factor": 2, "_FillValue": -1})})
+    cfagg.write(cfagg.read(path), tmp_path / "out.nc")
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "out.nc").v, [0, 2, np.nan, 6])
+    assert not (tmp_path / "out.nc.fragments").exists()
