@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConformError, UnsupportedError
+from cfagg.writing.netcdf import blocks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +44,10 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     if variable.chunks:
         data: Any = variable.data
         return variable.copy(data=data.map_blocks(check, dtype=data.dtype, meta=data._meta))
-    return variable.copy(data=check(variable.values))
+    values = variable.values
+    for part in blocks(values.shape, 8):  # packed numbers take 8 bytes each while they are checked
+        check(np.asarray(values[part]))
+    return variable.copy(data=values)
 
 
 def _checked(
