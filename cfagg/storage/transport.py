@@ -231,6 +231,10 @@ def _joined(url: str, to: str) -> str:
         target = ""
     if not target or not re.fullmatch(r"[\x21-\x7e]+", target):
         raise FragmentReadError(f"{url} redirects to {redacted(to)[:200]!r}, which is not a URL")
+    if urlsplit(target).scheme not in ("http", "https"):
+        # To allow it would not help.
+        told = redacted(target.partition("?")[0])[:200]
+        raise AccessError(f"{url} redirects to {told}, which is not on a web server and is never followed")
     return target
 
 

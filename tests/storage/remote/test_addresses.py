@@ -158,6 +158,16 @@ def test_a_redirect_to_what_is_no_url_is_an_error(to) -> None:
             make_source(server.url).read("a")
 
 
+@pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://other.example/a", "s3://other/a"])
+def test_a_redirect_away_from_web_servers_is_refused_without_a_remedy_that_would_not_help(to) -> None:
+    with serving() as server:
+        server.answer = (302, {"Location": to}, b"")
+        with pytest.raises(
+            AccessError, match=f"redirects to {to}, which is not on a web server and is never followed$"
+        ):
+            make_source(server.url).read("a")
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_an_object_store_leads_nowhere_else_whatever_it_is_asked(status) -> None:
     with serving() as server, serving() as other:
