@@ -121,7 +121,7 @@ def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str
         private=tuple(group.private),
         unreadable=tuple(
             UnreadableSummary(name, error.message, tuple(map(str, error.problems)))
-            for name, error in group.unreadable.items()
+            for name, error in group.lacking.items()
             if not chosen
         ),
     )

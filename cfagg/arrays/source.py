@@ -61,12 +61,19 @@ class Group:
     facts: dict[str, tuple[str, Aggregation]] = field(default_factory=dict)
     # aggregations and lookalikes that cannot be read, with the reason
     unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
+    # variables that the library leaves out because netCDF lacks their types, with the reason
+    untyped: dict[str, UnreadableAggregationError] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Group]:
         """Yield this group and all below it, parents first."""
         yield self
         for group in self.groups.values():
             yield from group.walk()
+
+    @property
+    def lacking(self) -> dict[str, UnreadableAggregationError]:
+        """Everything of this group that cannot be read, with the reason."""
+        return self.unreadable | self.untyped
 
     @property
     def public_dimensions(self) -> dict[str, int]:
@@ -149,8 +156,8 @@ class Source:
         where, _, name = variable.rpartition("/")
         group = self.group(where)
         found = group.variables.get(name) or group.facts.get(name, (None, None))[1] or group.private.get(name)
-        if found is None and name in group.unreadable:
-            error = group.unreadable[name]
+        if found is None and name in group.lacking:
+            error = group.lacking[name]
             raise UnreadableAggregationError(error.message, error.problems, error.variables)
         if found is None:
             known = f"{some(group.variables)}{closest(name, group.variables)}"
@@ -225,7 +232,9 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
     try:
         with opened_handle(handle) as dataset:
             model, stated = str(dataset.data_model), _stated(dataset)
-        return Source(name, model, _root(stated, name, handle, given), substitutions=given)
+            untyped = dict(_untyped(stated, handle) if dataset.disk_format == "HDF5" else ())
+        source = Source(name, model, _root(stated, name, handle, given), substitutions=given)
+        return _with_links(source, untyped, untyped=True)
     except (AccessError, UnsupportedError):
         from cfagg.arrays.linked_source import linked_group
 
@@ -251,11 +260,12 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
     return _with_links(source, links)
 
 
-def _with_links(source: Source, links: Mapping[str, str]) -> Source:
+def _with_links(source: Source, links: Mapping[str, str], *, untyped: bool = False) -> Source:
     for path, why in links.items():
         where, _, last = path.rpartition("/")
         message = f"{source.path}: variable {path.lstrip('/')!r} cannot be read: {why}"
-        source.group(where).unreadable[last] = _unreadable(where or "/", last, message)
+        group = source.group(where)
+        (group.untyped if untyped else group.unreadable)[last] = _unreadable(where or "/", last, message)
     return source
 
 
@@ -274,6 +284,17 @@ def _stated(group: netCDF4.Dataset) -> Stated:
         },
         {name: _stated(g) for name, g in group.groups.items()},
     )
+
+
+def _untyped(stated: Stated, handle: Handle) -> Iterator[tuple[str, str]]:
+    """Yield variables that the netCDF library leaves out of a group and those below, by path, with the reason."""
+    from cfagg.formats.hdf5.untyped import untyped
+
+    known = stated.variables.keys() | stated.groups.keys()
+    for name, why in untyped(handle, stated.path, known, stated.dimensions).items():
+        yield f"{stated.path.rstrip('/')}/{name}", why
+    for one in stated.groups.values():
+        yield from _untyped(one, handle)
 
 
 def _root(stated: Stated, file: str, handle: Handle, substitutions: Mapping[str, str]) -> Group:

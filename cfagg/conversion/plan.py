@@ -145,15 +145,15 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
 
 
 def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
-    """Return the unreadable aggregations among those chosen; raise if their loss is not accepted."""
-    found = [e for g in source.root.walk() for e in g.unreadable.values() if chosen.issuperset(e.variables)]
+    """Return what cannot be read of what was chosen; raise if their loss is not accepted."""
+    found = [e for g in source.root.walk() for e in g.lacking.values() if chosen.issuperset(e.variables)]
     if options.on_loss == "error":
         refuse_unreadable(
             found,
             "choose other variables with variables=[…] (--variable NAME), or leave it out with on_loss='drop' "
             "(--on-loss drop)",
         )
-    return tuple(Loss(path, None, "the variable", "an aggregation", e.message) for e in found for path in e.variables)
+    return tuple(Loss(path, None, "the variable", "it is left out", e.message) for e in found for path in e.variables)
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:

@@ -34,7 +34,7 @@ def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
             continue
         chosen.add(path)
         group, name = known[path]
-        if name in group.unreadable:
+        if name in group.lacking:
             continue
         variable = group.variables[name]
         for other in [*variable.dims, *(name for _, _, name in names_in(variable.attributes))]:
@@ -46,7 +46,7 @@ def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
 
 def _paths(group: Group) -> Iterator[tuple[str, str]]:
     """Yield path and name of each variable of a group."""
-    for name in (*group.variables, *group.unreadable):
+    for name in (*group.variables, *group.lacking):
         yield f"{group.path.strip('/')}/{name}".lstrip("/"), name
 
 

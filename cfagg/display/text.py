@@ -178,7 +178,7 @@ def _group_lines(group: GroupSummary, *, attributes: bool) -> Iterator[str]:
             yield from lines
     for u in group.unreadable:
         yield ""
-        yield f"aggregation {printable(u.name)} cannot be read: {printable(u.reason)}"
+        yield f"variable {printable(u.name)} cannot be read: {printable(u.reason)}"
         cells = [[printable(problem)] for problem in u.problems]
         yield from _listing(Listing.of(len(cells), cells.__getitem__, ROWS), "  ")
     if attributes and group.attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -12,7 +13,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.arrays.joined_source import JoinedSource
-from cfagg.errors import CfaggError, OptionError, SourceError
+from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError
 from cfagg.formats.opening import KERCHUNK
 from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import a_place
@@ -174,6 +175,8 @@ def _open(
         (error for name in groups for n, error in source.group(name).unreadable.items() if n not in dropped),
         "name the variables to read instead with variables=[…]",
     )
+    for name in groups:
+        _warn_of_untyped({n: e for n, e in source.group(name).untyped.items() if n not in dropped})
     found = {}
     for name in groups:
         variables = source.group(name).variables.items()
@@ -199,6 +202,16 @@ def _open(
         ds.set_close(None)
         found[name] = ds
     return found
+
+
+def _warn_of_untyped(untyped: Mapping[str, CfaggError]) -> None:
+    """Warn of variables that are not in the dataset because netCDF lacks their types."""
+    for name, error in untyped.items():
+        warnings.warn(
+            f"{error.message}; it is left out (with drop_variables={[name]!r}, without this warning)",
+            CfaggWarning,
+            stacklevel=2,
+        )
 
 
 def _check_references(path: object, name: str, attributes: Mapping[str, Any], decode: object) -> None:

@@ -39,8 +39,9 @@ def define(
                 f"variable {name!r}: the type {said['name']} cannot be written to netCDF; leave it out"
             )
         kind = str
-    elif dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize != 1):
-        raise UnsupportedError(f"variable {name!r}: the type {dtype} cannot be written to netCDF; leave it out")
+    elif dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize != 1) or dtype == np.float16:
+        remedy = "write it as float32" if dtype == np.float16 else "leave it out"
+        raise UnsupportedError(f"variable {name!r}: the type {dtype} cannot be written to netCDF; {remedy}")
     if kind is not str:
         kind = dtype.newbyteorder("=")
     made = group.createVariable(name, kind, dims, fill_value=fill, **options)

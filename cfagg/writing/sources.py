@@ -43,7 +43,7 @@ def content_of(
     unreadable = [
         (group, name, error)
         for group in source.root.walk()
-        for name, error in group.unreadable.items()
+        for name, error in group.lacking.items()
         if variables is None or _path(group, name) in variables
     ]
     if not drop:

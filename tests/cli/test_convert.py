@@ -109,7 +109,7 @@ def test_a_loss_that_is_accepted_is_listed_even_if_quiet(tmp_path, capsys):
     path = foreign(tmp_path / "a.nc")
     assert main(["convert", path, "-o", str(tmp_path / "a.zarr"), "--on-loss", "drop", "-q"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("lost: variable 'tas': the variable (an aggregation) is lost: ")
+    assert said.err.startswith("lost: variable 'tas': the variable (it is left out) is lost: ")
     assert list(zarr.open_group(tmp_path / "a.zarr", mode="r").array_keys()) == ["pr"]
 
 
@@ -148,7 +148,7 @@ def test_show_lists_an_aggregation_that_cannot_be_read_and_goes_on(tmp_path, cap
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
     assert "pr" in shown
-    assert "aggregation tas cannot be read: " in shown
+    assert "variable tas cannot be read: " in shown
     assert main(["show", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [u["name"] for u in found["groups"][0]["unreadable"]] == ["tas"]

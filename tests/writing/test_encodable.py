@@ -12,7 +12,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import ConformError, LossError
+from cfagg.errors import ConformError, LossError, UnsupportedError
 
 DATES = np.array(["2000-01-01", "NaT"], "M8[ns]")
 
@@ -100,6 +100,12 @@ def test_attributes_of_several_dimensions_keep_their_shape_in_zarr(tmp_path: Pat
     cfagg.write(xr.Dataset({"v": ("x", [1], {"table": table})}, attrs={"table": table}), tmp_path / "a.zarr")
     with xr.open_zarr(tmp_path / "a.zarr") as found:
         assert found.attrs["table"] == found.v.attrs["table"] == table.tolist()
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.nca"])
+def test_16_bit_floats_that_netcdf_lacks_are_refused_with_the_remedy(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"variable 'v': the type float16 .* write it as float32"):
+        cfagg.write(xr.Dataset({"v": ("x", np.ones(2, "f2"))}), tmp_path / name)
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2), ()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -21,6 +21,9 @@ from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 from cfagg.storage.locks import forkable
+
+if TYPE_CHECKING:
+    import netCDF4
 
 __all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read", "scan"]
 
@@ -136,6 +139,16 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
         return found
 
 
+def _refuse_untyped(handle: Handle, dataset: netCDF4.Dataset, address: str, context: Context) -> None:
+    """Raise an error for a variable that is in a file, but in none of the types of the netCDF library."""
+    from cfagg.formats.hdf5.untyped import untyped
+
+    where, _, name = address.strip("/").rpartition("/")
+    group = netcdf.subgroup(dataset, where) if dataset.disk_format == "HDF5" else None
+    if group is not None and (why := untyped(handle, group.path, group.variables, group.dimensions).get(name)):
+        raise UnsupportedError(context.said(f"variable {address!r} of {handle.key.path} cannot be read: {why}"))
+
+
 def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     """Return a variable as described by the netCDF library."""
     from cfagg.formats.hdf5 import library_variables as hdf5
@@ -143,6 +156,7 @@ def _described(handle: Handle, address: str, context: Context, group: str) -> St
     with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:
+            _refuse_untyped(handle, dataset, address, context)
             raise no_variable(handle, address, dataset.variables, context)
         header = Header(
             handle.key.path,

@@ -42,6 +42,7 @@ __all__ = [
     "opened_handle",
     "path_of",
     "read",
+    "subgroup",
 ]
 
 #: Errors of netCDF4-python about a file, a variable or its values.
@@ -180,16 +181,16 @@ def lookup(dataset: netCDF4.Dataset, address: str, group: str = "/") -> netCDF4.
     """Return the variable at a name or path, searched from `group` upwards, or `None`."""
     where, _, name = address.rpartition("/")
     start = "/" if address.startswith("/") else group
-    here = _subgroup(dataset, start)
+    here = subgroup(dataset, start)
     while here is not None:
-        found = _subgroup(here, where)
+        found = subgroup(here, where)
         if found is not None and name in found.variables:
             return found.variables[name]
         here = here.parent
     return None
 
 
-def _subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
+def subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
     """Return the group at `path` below `dataset`, or `None`; ``.`` and ``..`` are not group names."""
     for part in path.split("/"):
         if part:

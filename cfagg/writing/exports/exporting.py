@@ -66,7 +66,7 @@ def export(
         )
     check_output(name, url, directory=to == "icechunk" or parquet, overwrite=overwrite)
     if on_loss != "drop":
-        found = (error for group in source.root.walk() for error in group.unreadable.values())
+        found = (error for group in source.root.walk() for error in group.lacking.values())
         refuse_unreadable(found, "leave it out with on_loss='drop'")
     means = Means(to, 3 if to == "icechunk" else 2, to == "icechunk", cast("OnLoss", on_loss))
     if to == "icechunk":
@@ -102,7 +102,7 @@ def export(
         losses += (Loss(path, None, "the variable", "it is left out", why),)
     unreadable = tuple(
         Loss(f"{g.path.strip('/')}/{n}".lstrip("/"), None, "the variable", "it is left out", error.message)
-        for g in source.root.walk() for n, error in g.unreadable.items()
+        for g in source.root.walk() for n, error in g.lacking.items()
     )  # fmt: skip
     return Report(
         target=name,

@@ -1,0 +1,86 @@
+"""Variables whose HDF5 types netCDF lacks: the netCDF library leaves them out without a word, cfagg names them."""
+
+import warnings
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.arrays.source import open_source
+from cfagg.cli.main import main
+from cfagg.errors import CfaggWarning, UnreadableAggregationError, UnsupportedError
+
+TYPES = {
+    "references": h5py.ref_dtype,
+    "arrays": np.dtype(("f8", (3,))),
+    "opaque": h5py.opaque_dtype(np.dtype("V5")),
+    "compounds with members of such types": np.dtype([("p", "f4"), ("q", h5py.ref_dtype)]),
+}
+
+
+def write(path, dtype=h5py.ref_dtype, group=""):
+    """A netCDF-4 file with a dimension without a variable, and a variable of a type of HDF5 along another."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("bare", 2)
+        file.createDimension("x", 4)
+        file.createVariable("x", "f8", ("x",))[:] = np.arange(4.0)
+        file.createVariable("t", "f4", ("x",))[:] = np.arange(4.0)
+        file.createVariable("/g/t", "f4", ("x",))[:] = np.arange(4.0)
+    with h5py.File(path, "a") as file:
+        file.create_dataset(f"{group}/odd", (4,), dtype).dims[0].attach_scale(file["x"])
+    return path
+
+
+@pytest.mark.parametrize("group", ["", "/g"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_each_is_listed_with_its_type_in_its_group(tmp_path, kind, group):
+    source = open_source(write(tmp_path / "a.nc", TYPES[kind], group))
+    assert {g.path: list(g.untyped) for g in source.root.walk()} == {"/": [], "/g": []} | {group or "/": ["odd"]}
+    with pytest.raises(UnreadableAggregationError, match=rf"variable '{group[1:]}/?odd' cannot be read: .* \({kind}\)"):
+        source.find(f"{group}/odd")
+
+
+@pytest.mark.parametrize("target", ["b.zarr", "b.nc", "b.nca"])
+def test_conversion_refuses_it_and_lists_it_as_a_loss_if_it_may_be_dropped(tmp_path, target):
+    path = write(tmp_path / "a.nc")
+    with pytest.raises(UnreadableAggregationError, match=r"variable 'odd' .* on_loss='drop'"):
+        cfagg.convert(path, tmp_path / target)
+    report = cfagg.convert(path, tmp_path / target, on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [("odd", "the variable")]
+    assert "the netCDF library does not read its HDF5 type (references)" in report.losses[0].why
+
+
+def test_conversion_of_other_variables_loses_nothing(tmp_path):
+    report = cfagg.convert(write(tmp_path / "a.nc"), tmp_path / "b.zarr", variables=["t"])
+    assert report.losses == ()
+
+
+def test_references_do_not_express_it(tmp_path):
+    path = write(tmp_path / "a.nc")
+    with pytest.raises(UnreadableAggregationError, match="variable 'odd'"):
+        cfagg.index(path, to="kerchunk", output=tmp_path / "a.json")
+
+
+def test_reading_leaves_it_out_with_a_warning(tmp_path):
+    path = write(tmp_path / "a.nc")
+    with pytest.warns(CfaggWarning, match=r"a\.nc: variable 'odd' cannot be read"):
+        found = cfagg.read(path)
+    assert set(found.variables) == {"x", "t"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        xr.testing.assert_identical(cfagg.read(path, drop_variables="odd"), found)
+
+
+def test_an_array_of_files_names_its_type(tmp_path):
+    path = write(tmp_path / "a.nc")
+    with pytest.raises(UnsupportedError, match=r"variable '/?odd' of .*a\.nc cannot be read: .* \(references\)"):
+        cfagg.aggregate(path)
+    assert set(cfagg.aggregate(path, drop_variables="odd").variables) == {"x", "t", "t_1"}
+
+
+def test_it_is_shown(tmp_path, capsys):
+    assert main(["show", str(write(tmp_path / "a.nc"))]) == 0
+    assert "odd cannot be read" in capsys.readouterr().out
