@@ -22,6 +22,7 @@ from cfagg.accumulation.labels import (
 )
 from cfagg.accumulation.query import METHODS, Statistics, check_options
 from cfagg.errors import SelectionError
+from cfagg.errors.arguments import a_text, dimensions
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -128,10 +129,10 @@ class Accumulated(Statistics):
         **options
             Options of `mean`, such as ``isel`` and ``sel``.
         """
-        if statistic not in METHODS and statistic != "count":
+        if a_text(statistic, "statistic", "its name") not in METHODS and statistic != "count":
             raise SelectionError(f"no statistic {statistic!r}; expected one of {', '.join([*METHODS, 'count'])}")
         time, dates = time_coordinate(self._labels)
-        dims = (time,) if dim is None else (time, dim) if isinstance(dim, str) else dim if dim is ... else (time, *dim)
+        dims = (time,) if dim is None else dim if dim is ... else (time, *dimensions(dim))
         return getattr(self.groupby(f"{dates}.{by}"), statistic)(dims, **options)
 
     def anomaly(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from cfagg.conventions.accumulation_record import Extra
@@ -148,10 +148,10 @@ def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination,
     found: dict[str, int] = {}
     problems = []
     for d, value in given.items():
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not an integer"))
             continue
-        found[d] = operator.index(value)
+        found[d] = int(value)
         if not 1 <= found[d] < 2**62:
             wrong = "not at least 1" if found[d] < 1 else "more than any array has chunks"
             problems.append(Problem(f"stride[{d!r}]", f"{value!r} is {wrong}"))

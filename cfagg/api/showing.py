@@ -12,7 +12,8 @@ from cfagg.arrays.source import Source
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS
 from cfagg.display.text import file_lines
-from cfagg.errors.arguments import names, texts
+from cfagg.errors import OptionError
+from cfagg.errors.arguments import an_integer, names, texts
 
 __all__ = ["Shown", "show"]
 
@@ -37,6 +38,8 @@ class Shown:
     ) -> None:
         self.source = source
         variables = names(variables, "variables")
+        if rows is not None and an_integer(rows, "rows") < 1:
+            raise OptionError(f"rows={rows} is less than 1; give a number of lines, or None for all")
         self._summary = summarise(source, allow=allow, rows=rows, variables=variables)
         self._aggregations = aggregations(source, variables)
 

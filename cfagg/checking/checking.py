@@ -15,7 +15,7 @@ from cfagg.checking.report import Report, SourceReport
 from cfagg.checking.single import check_one
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
-from cfagg.errors.arguments import a_path, names, paths, texts
+from cfagg.errors.arguments import a_mapping, a_path, names, paths, texts
 from cfagg.findings.finding import NotApplicable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def check(
         select=names(select, "select"),
         ignore=names(ignore, "ignore"),
         timeout=timeout,
-        tables={name: Path(path) for name, path in (tables or {}).items()},
+        tables={k: Path(a_path(path, "tables")) for k, path in a_mapping(tables, "tables", "paths by name").items()},
         storage=storage_of(storage_options),
         word_size=word_size,
         substitutions=texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}"),

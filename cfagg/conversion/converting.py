@@ -10,7 +10,7 @@ from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request, refuse_options
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_path, paths, texts
+from cfagg.errors.arguments import a_function, a_path, paths, texts
 from cfagg.errors.extras import require
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -222,6 +222,7 @@ def convert(
         word_size=word_size,
         substitutions=changes,
     )
+    a_function(progress, "progress")
     # Some threads wait for the disk, as chunks of a megabyte bypass the page cache, while others work.
     threads, budget = worker_count(workers, spare=2), parse_size(memory)
     if client is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from cfagg.errors import CfaggError, OptionError, SelectionError
 
 __all__ = [
+    "a_function",
     "a_mapping",
     "a_new_file",
     "a_number",
@@ -72,7 +73,10 @@ def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a 
     """
     if not isinstance(value, str | bytes | os.PathLike):
         raise OptionError(f"{name}: an object of type {type(value).__name__} is not a path; {expected}")
-    return os.fsdecode(value)
+    found = os.fsdecode(value)
+    if "\0" in found:
+        raise OptionError(f"{name}: {found!r} contains a null character, which no path does; {expected}")
+    return found
 
 
 def a_new_file(value: Any, name: str) -> str:
@@ -86,7 +90,7 @@ def a_new_file(value: Any, name: str) -> str:
 def paths(value: Any) -> tuple[str, ...]:
     """Return one path to allow, or several, as text."""
     if isinstance(value, str | bytes | os.PathLike):
-        return (os.fsdecode(value),)
+        return (a_path(value, "allow"),)
     _several(value, "allow", "a path or a list of paths")
     return tuple(a_path(v, "allow", expected="give a path or a list of paths") for v in value)
 
@@ -105,6 +109,13 @@ def dimensions(value: Any, name: str = "dim") -> tuple[Any, ...]:
         return (value,)
     _several(value, name, "a dimension or a list of dimensions", SelectionError)
     return tuple(value)
+
+
+def a_function(value: Any, name: str) -> Any:
+    """Return a function, or `None`, unchanged."""
+    if value is not None and not callable(value):
+        raise OptionError(f"{name}: found an object of type {type(value).__name__}; expected a function")
+    return value
 
 
 def a_text(value: Any, name: str, expected: str) -> str:
@@ -149,5 +160,5 @@ def _shown(value: Any) -> str:
 
 
 def _several(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> None:
-    if isinstance(value, bytes) or not isinstance(value, Iterable):
+    if isinstance(value, bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
         raise error(f"{name}: found an object of type {type(value).__name__}; expected {expected}")

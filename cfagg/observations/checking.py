@@ -20,6 +20,7 @@ from cfagg.errors import (
     SourceError,
     StaleError,
 )
+from cfagg.errors.arguments import a_function
 from cfagg.findings.finding import Finding
 from cfagg.observations.checking_rows import (
     BREACHES,
@@ -94,6 +95,7 @@ def check_store(
     """
     from cfagg.observations.store import open_store
 
+    a_function(progress, "progress")
     try:
         store = open_store(path, options, allow)
     except CfaggError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.errors.arguments import a_path
+from cfagg.errors.arguments import a_function, a_path
 from cfagg.errors.extras import require
 from cfagg.observations.building import Budget, Built, Work, build
 from cfagg.observations.layouts import dumped
@@ -212,6 +212,7 @@ def create_observations(
     began = time.perf_counter()
     if overwrite and append:
         raise ConventionError("overwrite and append cannot be combined; give one of them")
+    a_function(progress, "progress")
     require("builds of observations", "pandas", "pyarrow")
     name = a_path(path, expected="name a directory for the store")
     if not append:

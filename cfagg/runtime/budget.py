@@ -10,6 +10,9 @@ from cfagg.errors.arguments import a_number, an_integer
 
 __all__ = ["parse_size", "processors", "worker_count"]
 
+#: More threads than any machine can use.
+_WORKERS = 1 << 12
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
 
@@ -38,6 +41,6 @@ def worker_count(workers: int | None, spare: int = 0) -> int:
     """Return the number of threads: as requested, or else the processors this process may use and some to spare."""
     if workers is None:
         return processors() + spare
-    if an_integer(workers, "workers") < 1:
-        raise LimitError(f"workers={workers} is less than 1")
+    if not 1 <= an_integer(workers, "workers") <= _WORKERS:
+        raise LimitError(f"workers={workers} is {'less than 1' if workers < 1 else f'more than {_WORKERS:,}'}")
     return int(workers)

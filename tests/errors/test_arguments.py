@@ -15,6 +15,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
 from cfagg.errors.arguments import closest, some
+from cfagg.observations.checking import check_store
 from cfagg.observations.exchange import import_netcdf, import_parquet
 from cfagg.observations.exchange.netcdf_read import place_of
 
@@ -80,6 +81,20 @@ CALLS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
     "import_netcdf path": ("path", lambda x, _: import_netcdf(x, "o.zarr")),
     "import_parquet path": ("path", lambda x, _: import_parquet(x, "o.zarr")),
     "sample name": ("name", lambda x, _: cfagg.demo.sample(x)),
+    "read workers": ("workers", lambda x, _: cfagg.read(FILE, workers=x)),
+    "open_rows workers": ("workers", lambda x, _: cfagg.open_rows("rows.zarr", workers=x)),
+    "write_rows target": ("target", lambda x, _: cfagg.write_rows(([1.0], [0, 1]), x)),
+    "show rows": ("rows", lambda x, _: cfagg.show(FILE, rows=x)),
+    "check tables": ("tables", lambda x, _: cfagg.check(FILE, tables=x)),
+    "check tables of a path": ("tables", lambda x, _: cfagg.check(FILE, tables={"standard-names": x})),
+    "climatology statistic": ("statistic", lambda x, acc: acc.climatology(statistic=x)),
+    "convert progress": ("progress", lambda x, _: cfagg.convert(FILE, "b.zarr", progress=x)),
+    "accumulate progress": ("progress", lambda x, _: cfagg.accumulate(STORE, "tas", overwrite=True, progress=x)),
+    "aggregate progress": ("progress", lambda x, _: cfagg.aggregate(FILE, progress=x)),
+    "index progress": ("progress", lambda x, _: cfagg.index(FILE, output="b.index", progress=x)),
+    "create_observations progress": ("progress", lambda x, _: cfagg.create_observations(RECIPE, "o.zarr", progress=x)),
+    "check_store progress": ("progress", lambda x, _: check_store("o.zarr", progress=x)),
+    "read chunks of a dimension": ("chunks", lambda x, _: cfagg.read(FILE, chunks={"x": x})),
     "to_html path": ("path", lambda x, _: cfagg.check(FILE).to_html(x)),
 }
 
@@ -97,6 +112,63 @@ def test_a_path_may_be_bytes_everywhere(acc: Accumulated) -> None:
     assert cfagg.open_accumulated(STORE.encode(), "tas").shape == (4, 3)  # type: ignore[arg-type]
     assert str(cfagg.show(os.fsencode(FILE))) == str(cfagg.show(FILE))  # type: ignore[arg-type]
     assert cfagg.read(FILE, allow=b"/nowhere").sizes == cfagg.read(FILE).sizes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("allow", lambda: cfagg.open_rows("a.zarr", allow="a\0b")),
+        ("allow", lambda: cfagg.read(FILE, allow=["a\0b"])),
+        ("target", lambda: cfagg.convert(FILE, "a\0b")),
+        ("path", lambda: cfagg.write(xarray.Dataset(), "a\0b")),
+        ("path", lambda: cfagg.create_observations(RECIPE, "a\0b")),
+        ("target", lambda: cfagg.write_rows(([1.0], [0, 1]), "a\0b")),
+        ("old", lambda: cfagg.rebase(cfagg.demo.sample("sst.nca"), "a\0b", "c", output="d.nca")),
+        ("relative_to", lambda: cfagg.aggregate(FILE, output="b.nc", relative_to="a\0b")),
+    ],
+)
+def test_a_path_with_a_null_character_is_refused_by_name(name: str, function: Callable[[], object]) -> None:
+    with pytest.raises(cfagg.errors.OptionError, match=rf"^{name}: 'a\\x00b' contains a null character"):
+        function()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, _: cfagg.read(FILE, variables=x),
+        lambda x, _: cfagg.read(FILE, allow=x),
+        lambda x, _: cfagg.accumulate(STORE, "tas", statistics=x, overwrite=True),
+        lambda x, acc: acc.mean(x),
+    ],
+)
+def test_an_array_without_dimensions_is_no_list_of_names(
+    function: Callable[[Any, Any], object], acc: Accumulated
+) -> None:
+    with pytest.raises(cfagg.CfaggError, match="found an object of type ndarray; expected"):
+        function(np.array(1), acc)
+
+
+@pytest.mark.parametrize("chunks", [2**70, {"x": 1.5}, {"x": "many"}, {"x": slice(2)}, {"x": (2, 2.5)}])
+def test_lengths_of_chunks_that_are_none_are_named(chunks: Any) -> None:
+    with pytest.raises(cfagg.errors.OptionError, match=r"^chunks: found .* for '(x|all)'; expected a length"):
+        cfagg.read(FILE, chunks=chunks)
+
+
+@pytest.mark.parametrize("stride", [np.array([1, 2]), int])
+def test_a_stride_that_is_no_integer_is_named(stride: Any) -> None:
+    with pytest.raises(cfagg.errors.LimitError, match="is not an integer"):
+        cfagg.accumulate(STORE, "tas", dims="time", stride=stride, overwrite=True)
+
+
+def test_more_threads_than_any_machine_has_use_for_are_refused() -> None:
+    with pytest.raises(cfagg.errors.LimitError, match=r"^workers=1180591620717411303424 is more than 4,096"):
+        cfagg.convert(FILE, "b.zarr", workers=2**70)
+
+
+@pytest.mark.parametrize("rows", [0, -1])
+def test_at_least_one_line_is_shown(rows: int) -> None:
+    with pytest.raises(cfagg.errors.OptionError, match=rf"^rows={rows} is less than 1"):
+        cfagg.show(FILE, rows=rows)
 
 
 def test_the_target_of_an_export_is_a_path(acc: Accumulated) -> None:

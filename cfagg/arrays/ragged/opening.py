@@ -13,6 +13,7 @@ from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.ragged.rows import MOST_ROWS, Rows
 from cfagg.errors import ConventionError, LimitError, SourceError, UnsupportedError
 from cfagg.errors.arguments import a_path, a_text
+from cfagg.runtime.budget import worker_count
 
 __all__ = ["PARTS", "open_rows"]
 
@@ -69,6 +70,7 @@ def open_rows(
     from cfagg.errors.arguments import paths
     from cfagg.storage.urls import a_place
 
+    worker_count(workers)
     name = a_path(path, expected="name a Zarr store")
     places = paths(allow)
     top = "" if group is None else a_text(group, "group", "the path of a group").strip("/")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, SourceNotFoundError
+from cfagg.errors.arguments import an_integer
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
 from cfagg.observations.exchange.netcdf_read import NewStore, place_of, written_aside
@@ -91,8 +92,8 @@ def export_parquet(
     import pyarrow.parquet as pq
 
     table, target = table_of(source, storage_options), place_of(path, target_options)
-    if rows_per_group < 1:
-        raise ConventionError(f"rows_per_group is {rows_per_group}; it must be 1 or more")
+    if not 1 <= an_integer(rows_per_group, "rows_per_group") < 2**31:
+        raise ConventionError(f"rows_per_group is {rows_per_group}; it must be 1 or more, and less than 2**31")
     table.check_names()
     schema = _schema(table)
     with (

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from cfagg.errors import CfaggError, FragmentReadError, StaleError, TargetError
+from cfagg.errors.arguments import a_path
 from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.remote import open_object
 from cfagg.runtime.direct import copy_large, write_large
@@ -295,7 +296,7 @@ def new_store(
     With `overwrite`, an existing store is replaced: on this machine it stays until the new one is complete; in an
     object store it is removed first, with a warning. Only one process can write a store at a time.
     """
-    if is_url(os.fspath(target)) or target_options:
+    if is_url(a_path(target, "target", expected="name a directory for the store")) or target_options:
         there = a_place(target, target_options, name="target", expected="name a directory for the store",
                         options_name="target_options")  # fmt: skip
         if isinstance(there, Url):

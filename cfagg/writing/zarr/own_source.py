@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from cfagg.errors import TargetError
+from cfagg.errors.arguments import a_path
 from cfagg.errors.redacting import redacted
 from cfagg.storage.urls import is_url
 
@@ -31,7 +32,7 @@ def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bo
     Any object that reads from a store (a dask graph, an xarray or zarr-python array, a reader) contains its location:
     all texts found while pickling the object are checked. A local store stays until the new one is complete.
     """
-    name = os.fspath(target)
+    name = a_path(target, "target", expected="name a directory for the store")
     if not overwrite or not is_url(name):
         return
     bucket, *key = _parts(name)
