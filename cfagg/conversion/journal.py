@@ -32,7 +32,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of", "sizes_of", "ways_of"]
+__all__ = ["ChunkRecords", "Journal", "Records", "digest_of", "identity_of", "sizes_of", "ways_of"]
 
 #: Version of the journal format; changing it invalidates older journals.
 FORMAT = "cfagg conversion 1"
@@ -74,7 +74,21 @@ def sizes_of(records: Iterable[ChunkRecords]) -> tuple[int, int]:
     return sum(int(s.sum()) for s in sizes), sum(int(np.count_nonzero(s)) for s in sizes)
 
 
-class Journal:
+class Records:
+    """The chunks that a run has written; in memory only, for runs that are never resumed."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self.done = [ChunkRecords(n) for n in counts]
+
+    def add(self, array: int, chunks: Sequence[Chunk]) -> None:
+        """Record the chunks of a slab, whose files are complete."""
+        self.done[array].add(chunks)
+
+    def sync(self) -> None:
+        """Keep the records."""
+
+
+class Journal(Records):
     """An open journal; made by `create` or `resume`, closed by `close`."""
 
     def __init__(
@@ -153,7 +167,7 @@ class Journal:
 
     def add(self, array: int, chunks: Sequence[Chunk]) -> None:
         """Record the chunks of a slab, whose files are complete."""
-        self.done[array].add(chunks)
+        super().add(array, chunks)
         self._line([array, chunks])
         if time.monotonic() - self._synced > (_SYNC if self._send is None else _SEND):
             self.sync()

@@ -9,12 +9,9 @@ leaves a mixture of old and new chunks, each intact; the same call completes it.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,7 @@ import numpy as np
 
 from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, estimate
-from cfagg.conversion.journal import Journal, sizes_of
+from cfagg.conversion.journal import Records, sizes_of
 from cfagg.conversion.plan import Array, Plan, build_plan
 from cfagg.conversion.region_parts import Part, Region, arrays_of, part_of, writable
 from cfagg.conversion.report import Report
@@ -34,8 +31,9 @@ from cfagg.conversion.slab_writer import Job
 from cfagg.errors import LimitError, OptionError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.files import NewFolder
 from cfagg.runtime.object_publishing import Fenced
-from cfagg.runtime.staging import lock, release
+from cfagg.runtime.publishing import refusals_of
 from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.place import Place, place_of
 
@@ -47,7 +45,7 @@ _SENSELESS = frozenset({"zarr_format", "chunks", "shards", "codec", "level", "ov
 #: Seconds to wait for others that check whether the store is being written to.
 _PATIENCE = 60.0
 
-#: The folder in which cluster workers write chunks of a store, so that these appear atomically.
+#: Prefix of the folders in a store in which chunks are written, so that these appear atomically.
 _ASIDE = ".cfagg-region-"
 
 
@@ -75,7 +73,7 @@ def a_region(given: Any) -> Region:
 
 @dataclass(frozen=True, eq=False)
 class _Put:
-    """Writes objects in place atomically, through a folder if several workers may write the same one."""
+    """Writes objects in place atomically, even if several processes write the same one."""
 
     place: Place
     aside: Path | Fenced | None = None
@@ -122,56 +120,35 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
 def _write(plan: Plan, place: Place, request: Request, region: Region) -> Report:
     """Write chunks; the store is locked if an append could rewrite them."""
     made = direct(plan.arrays, request.memory, request.workers)
-    hold = any(_reaches_the_end(a) for a in plan.arrays)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _held(place, hold=hold),
-        _aside(place, request.client, region) as aside,
-        closing(Journal.create(Path(folder) / "journal", {}, [a.grid.size for a in plan.arrays])) as journal,
-    ):
+    ends = [a for a in plan.arrays if _reaches_the_end(a)]
+    with _held(place, hold=bool(ends)), _aside(place, request.client, region) as aside:
+        _refuse_changed(ends, place, request)
         job = Job(plan.arrays, made.slabs, _Put(place, aside), Codec("none"), 3)
-        run(job, journal, made.threads, request.progress, request.client)
+        written = Records([a.grid.size for a in plan.arrays])
+        run(job, written, made.threads, request.progress, request.client)
         place.sync()
-        stored, chunks = sizes_of(journal.done)
+        stored, chunks = sizes_of(written.done)
     return plan.report(place.store, stored, chunks, resumed=0, verified=False)
 
 
 @contextmanager
 def _aside(place: Place, client: Any, region: Region) -> Iterator[Path | Fenced | None]:
-    """Yield a folder in the store through which cluster workers write, or a mark in it, for this run only.
+    """Yield a folder in the store through which chunks are written, or a mark in it for workers, for this run only.
 
     A worker left over from a run that has ended finds it gone. Remains of killed runs are removed.
     """
     if isinstance(place, LocalPlace):
-        with _folder(place, client) as folder:
-            yield folder
+        with refusals_of(place.store):
+            folder = NewFolder(Path(place.store), _ASIDE)
+        try:
+            yield folder.path
+        finally:
+            folder.remove(done=False)
         return
     from cfagg.writing.zarr.region_mark import fenced
 
     with fenced(place.objects, region, workers=client is not None) as mark:  # type: ignore[attr-defined]
         yield mark
-
-
-@contextmanager
-def _folder(place: LocalPlace, client: Any) -> Iterator[Path | None]:
-    """Yield a folder in a local store."""
-    if client is None:
-        yield None
-        return
-    for left in Path(place.store).glob(f"{_ASIDE}*"):
-        if not left.is_symlink() and left.is_dir():
-            file, held = lock(left / "lock")
-            if held is not False:
-                shutil.rmtree(left, ignore_errors=True)
-            release(file)
-    folder = Path(place.store, f"{_ASIDE}{uuid.uuid4().hex}")
-    folder.mkdir()
-    file, _ = lock(folder / "lock")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        release(file)
 
 
 def _is_sent(part: Part, array: Array) -> bool:
@@ -194,6 +171,19 @@ def _reaches_the_end(array: Array) -> bool:
     there: Any = array.stored_as
     pairs = zip(there.array.objects.edges, there.array.shape, array.grid.matrix_shape, there.first, strict=True)
     return any(int(e[-1]) > n and f + m == len(e) - 1 for e, n, m, f in pairs if len(e) > 1)
+
+
+def _refuse_changed(ends: Sequence[Array], place: Place, request: Request) -> None:
+    """Raise an error if arrays have grown since they were looked at, as a last chunk may have been filled."""
+    there = arrays_of(place, request) if ends else {}
+    for array in ends:
+        known: Any = array.stored_as
+        found = there.get(array.path)
+        if found is None or found.shape != known.array.shape:
+            raise TargetError(
+                f"{place.store}: array {array.path!r} was meanwhile changed by another process, so nothing was written;"
+                " run again"
+            )
 
 
 def _held(place: Place, *, hold: bool) -> ExitStack:

@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Any
 
 from cfagg.conversion.cluster import run_workers
-from cfagg.conversion.journal import Chunk, Journal
+from cfagg.conversion.journal import Chunk, Records
 from cfagg.conversion.plan import Array
 from cfagg.conversion.scratch import ScratchReader
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
@@ -24,7 +24,7 @@ __all__ = ["run"]
 Progress = Callable[[int, int], None]
 
 
-def run(job: Job, journal: Journal, workers: int, progress: Progress | None, client: Any = None) -> None:
+def run(job: Job, journal: Records, workers: int, progress: Progress | None, client: Any = None) -> None:
     """Write every chunk that the journal does not have yet, by threads or by the workers of a Dask cluster.
 
     The first error of any thread is raised; the other threads stop after their current chunk.
@@ -75,7 +75,7 @@ def _level(array: Array) -> int:
     return 2 if array.feeds is None else int(isinstance(array.reader, ScratchReader))
 
 
-def _tasks(job: Job, journal: Journal, numbers: Sequence[int]) -> Iterator[Task]:
+def _tasks(job: Job, journal: Records, numbers: Sequence[int]) -> Iterator[Task]:
     """Yield the slabs that contain chunks still to be written."""
     complete = {a.path for a, done in zip(job.arrays, journal.done, strict=True) if done.written.all()}
     for i in numbers:

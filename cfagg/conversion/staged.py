@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cfagg.conversion.journal import Journal
+from cfagg.conversion.journal import Records
 from cfagg.conversion.places import Files
 from cfagg.conversion.plan import Array
 from cfagg.conversion.request import Request
@@ -55,8 +55,7 @@ def staged(arrays: Sequence[Array], request: Request, folder: Path, *, shared: b
         if before:
             (aside or folder).mkdir(parents=True)
             job = Job([a for a, _ in before], [s for _, s in before], files, Codec("none", None), 3)
-            with closing(Journal.create(folder / "journal", {}, [a.grid.size for a, _ in before])) as journal:
-                run(job, journal, made.threads, progress_from(0), request.client)
+            run(job, Records([a.grid.size for a, _ in before]), made.threads, progress_from(0), request.client)
         yield Staged(tuple(a for a, _ in last), tuple(s for _, s in last), made.threads, progress_from(made.scratch))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from cfagg.conversion.absent import with_absent
 from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, try_staged
-from cfagg.conversion.journal import Journal, sizes_of
+from cfagg.conversion.journal import Records, sizes_of
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.plan import Plan, build_plan
 from cfagg.conversion.report import IcechunkReport
@@ -178,13 +178,12 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
             write.clear()
         for key, document in _described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
             write(key, document)
-        counts = [a.grid.size for a in made.arrays]
-        with closing(Journal.create(room / "file.journal", {}, counts)) as journal:
-            job = Job(made.arrays, made.slabs, write, codec, 3, request.verify)
-            run(job, journal, made.threads, made.progress, request.client)
-            if request.verify:
-                _verify(made, journal, session.store, place)
-            stored = sizes_of(journal.done)
+        written = Records([a.grid.size for a in made.arrays])
+        job = Job(made.arrays, made.slabs, write, codec, 3, request.verify)
+        run(job, written, made.threads, made.progress, request.client)
+        if request.verify:
+            _verify(made, written, session.store, place)
+        stored = sizes_of(written.done)
     # Chunks must be on disk before anything refers to them.
     place.sync()
     session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119
@@ -192,10 +191,10 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
     return stored
 
 
-def _verify(made: Staged, journal: Journal, store: Any, place: Place) -> None:
+def _verify(made: Staged, written: Records, store: Any, place: Place) -> None:
     """Read everything back before the commit."""
     try:
-        verify(made.arrays, made.slabs, journal, store, made.threads)
+        verify(made.arrays, made.slabs, written, store, made.threads)
     except TargetError as error:
         raise TargetError(f"{place}: {error.message.partition('; check the')[0]}; convert again") from error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.conversion.journal import ChunkRecords, Journal
+from cfagg.conversion.journal import ChunkRecords, Journal, Records
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
@@ -48,7 +48,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
     return kept
 
 
-def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, root: Any, workers: int) -> None:
+def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Records, root: Any, workers: int) -> None:
     """Read the finished store with zarr-python and compare the checksum of every chunk's values."""
     import zarr
 

@@ -104,16 +104,17 @@ def write_new(path: str, data: bytes | memoryview) -> None:
 
 
 class NewFolder:
-    """A new directory beside a target, for a ``file…`` that will replace it.
+    """A new directory beside a target, for a ``file…`` that will replace it; with `inside`, in it, for files of it.
 
     It is locked until it is removed, so that other processes can see whether its creator is still alive.  Directories
-    for the same target whose creators are dead are removed.
+    for the same target whose creators are dead are removed.  `inside` is the prefix of the names of those in a target.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, inside: str | None = None) -> None:
         self.target = target
-        remove_dead(target)
-        self.path, self._held = _claimed(target.parent, _stem(target))
+        home, stem = (target.parent, _stem(target)) if inside is None else (target, inside)
+        _remove_dead(home, stem, target)
+        self.path, self._held = _claimed(home, stem)
 
     def remove(self, *, done: bool) -> None:
         """Remove it; if that fails, warn if the target is `done`, and otherwise ignore it."""
@@ -133,7 +134,11 @@ class NewFolder:
 
 def remove_dead(target: Path) -> None:
     """Remove the leftovers of killed processes that were writing a target, but not those of living ones."""
-    for left in target.parent.glob(f"{glob.escape(_stem(target))}*"):
+    _remove_dead(target.parent, _stem(target), target)
+
+
+def _remove_dead(home: Path, stem: str, target: Path) -> None:
+    for left in home.glob(f"{glob.escape(stem)}*"):
         _sweep(left, target)
 
 

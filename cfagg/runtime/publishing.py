@@ -52,7 +52,9 @@ _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY
 
 
 #: A work directory, beside its target or within it; the product in one; a partial file.
-_WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:partial|append)|\.cfagg-accumulation\..*")
+_WORK = re.compile(
+    r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:partial|append|region-.*)|\.cfagg-accumulation\..*"
+)
 _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 

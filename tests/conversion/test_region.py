@@ -11,9 +11,11 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.api.appending import append
 from cfagg.cli.main import main
-from cfagg.conversion import convert
+from cfagg.conversion import convert, region
 from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError
+from cfagg.writing.zarr import local_place
 from cfagg.writing.zarr.place import place_of
 from tests.conversion import killing
 from tests.effort import examples
@@ -346,3 +348,35 @@ def test_elements_are_written_where_a_store_does_not_say_what_absent_ones_are(tm
     zarr.open_array(tmp_path / "a.zarr" / "v", config={"write_empty_chunks": True})[:] = 0
     convert(tmp_path / "a.zarr", tmp_path / "b.zarr", region={"x": slice(0, 4)})
     assert {p.name for p in (tmp_path / "b.zarr" / "v").iterdir()} >= {"0", "1"}
+
+
+def test_two_runs_that_write_the_same_part_do_not_disturb_each_other(store, tmp_path, monkeypatch):
+    path, replace_file, begun = source(tmp_path, 30, 60), local_place.replace_file, []
+
+    def slow(new, target):
+        if not begun:
+            begun.append(new)
+            convert(path, store, region={"time": slice(30, 60)})
+            assert new.exists()
+        replace_file(new, target)
+
+    monkeypatch.setattr(local_place, "replace_file", slow)
+    convert(path, store, region={"time": slice(30, 60)})
+    np.testing.assert_array_equal(tas(store)[30:60], dataset()["tas"].values[30:60])
+    assert [p.name for p in store.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_last_chunk_that_was_filled_meanwhile_is_not_written_again(tmp_path, monkeypatch):
+    convert(source(tmp_path, 0, 50), tmp_path / "out.zarr", variables=["tas"], chunks={"time": 20})
+
+    def late(*given):
+        append(tmp_path / "out.zarr", dataset(50, 55), "time")
+        return write(*given)
+
+    write = region._write
+    monkeypatch.setattr(region, "_write", late)
+    with pytest.raises(TargetError, match="'tas' was meanwhile changed by another process, so nothing was written"):
+        convert(
+            source(tmp_path, 40, 50, scale=2), tmp_path / "out.zarr", variables=["tas"], region={"time": slice(40, 50)}
+        )
+    np.testing.assert_array_equal(tas(tmp_path / "out.zarr"), dataset(0, 55)["tas"].values)

@@ -115,7 +115,7 @@ class LocalPlace:
             )
         with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            part = folder / uuid.uuid4().hex
+            part = folder / f"file.{uuid.uuid4().hex}"
             with opened(part, "wb") as file:
                 write_all(file, data)
             replace_file(part, Path(path))
