@@ -21,6 +21,7 @@ from cfagg.accumulation.labels import (
     time_coordinate,
 )
 from cfagg.accumulation.query import METHODS, Statistics, check_options
+from cfagg.display.escape import printable
 from cfagg.errors import SelectionError
 from cfagg.errors.arguments import a_text, dimensions
 
@@ -208,7 +209,8 @@ class Accumulated(Statistics):
         sizes = ", ".join(f"{d}: {n}" for d, n in self.sizes.items())
         sums = ", ".join(" x ".join(c) for c in self.combinations) or "nothing"
         weighted = "" if self._group.weights is None else ", weighted"
-        return f"<Accumulated {self.name!r} ({sizes}) {self._group.source.dtype}; sums over {sums}{weighted}>"
+        of = f"{self.name!r} ({sizes}) {self._group.source.dtype}"
+        return printable(f"<Accumulated {of}; sums over {sums}{weighted}>")
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

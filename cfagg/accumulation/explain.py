@@ -18,6 +18,7 @@ from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.query_plan import Plan, Quantity, Reading, Role, Term, extent
 from cfagg.accumulation.ranges import Pick, Request, fold
 from cfagg.accumulation.sums import plan_sums
+from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
@@ -149,11 +150,13 @@ class Explanation:
         lines = [f"{self.statistic} of {self.variable}", *columns(rows, "  ", {2, 3, 4})]
         if not self.proven:
             lines.append(f"  {_DOUBT}")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def __repr__(self) -> str:
         total, without = size_text(self.bytes), size_text(self.instead.bytes)
-        return f"<Explanation of the {self.statistic} of {self.variable}: reads {total} instead of {without}>"
+        return printable(
+            f"<Explanation of the {self.statistic} of {self.variable}: reads {total} instead of {without}>"
+        )
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

@@ -25,6 +25,7 @@ from cfagg.accumulation.layout import Level, Sums
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import Extra, group_name
 from cfagg.conventions.accumulation_record import MaskRecord
+from cfagg.display.escape import printable
 from cfagg.errors import Problem, StaleError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
@@ -164,7 +165,8 @@ class Group:
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return f"<Group {self.path!r} of {self.store}: sums over {', '.join(' x '.join(c) for c in self.sums)}>"
+        sums = ", ".join(" x ".join(c) for c in self.sums)
+        return printable(f"<Group {self.path!r} of {self.store}: sums over {sums}>")
 
     @property
     def grows(self) -> int | None:

@@ -14,6 +14,7 @@ from cfagg.accumulation.labels import Dims, Grouping, Labels, Positions, compose
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import evaluate
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
+from cfagg.display.escape import printable
 from cfagg.errors import CfaggError, OptionError, SelectionError
 from cfagg.errors.arguments import a_number, closest
 
@@ -214,7 +215,7 @@ class Statistics:
         groups = (
             "" if self._key is None else f" by {self._key.name}, {len(self._key.values)} groups along {self._key.dim}"
         )
-        return f"<Accumulated {self._labels.name!r}{groups}>"
+        return printable(f"<Accumulated {self._labels.name!r}{groups}>")
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.group import group_path
+from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import stamps
 
@@ -146,7 +147,7 @@ class Report:
             lines.append(f"  {chunks} {verb}{resumed}, {size_text(self.scratch)} of scratch space")
         if self.missing:
             lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
-        return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
+        return "\n".join(map(printable, [*lines, *(f"  note: {n}" for n in self.notes)]))
 
     def __repr__(self) -> str:
         notes = f", {len(self.notes)} note{'s'[: len(self.notes) > 1]}" if self.notes else ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 
 import cfagg.aggregation.accessor  # noqa: F401  registers ds.cfagg
+from cfagg.display.escape import printable
 from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleAccumulationWarning
 from cfagg.errors.arguments import dimensions
 
@@ -48,7 +49,7 @@ class How:
     def __str__(self) -> str:
         if self.accumulated:
             return f"from the accumulation\n{self.plan}"
-        return f"by xarray, from all values: {self.reason}"
+        return printable(f"by xarray, from all values: {self.reason}")
 
     def __repr__(self) -> str:
         return f"<How: from the accumulation, {self.plan!r}>" if self.accumulated else f"<How: {self}>"
@@ -101,7 +102,7 @@ class Reductions:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{d}: {n}" for d, n in self._array.sizes.items())
         by = "" if self._key is None else f" by {getattr(self._key, 'name', self._key)}"
-        return f"<Statistics of {self._array.name!r} ({sizes}){by}>"
+        return printable(f"<Statistics of {self._array.name!r} ({sizes}){by}>")
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

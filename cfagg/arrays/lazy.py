@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
+from cfagg.display.escape import printable
 from cfagg.errors import CfaggError, LimitError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
@@ -133,7 +134,7 @@ class LazyArray:
             cells = " x ".join(map(str, self.grid.matrix_shape)) or "1"
         except LimitError:
             cells = "too many"
-        return f"<LazyArray{name} ({dims}) {self.dtype}, {cells} chunks>"
+        return printable(f"<LazyArray{name} ({dims}) {self.dtype}, {cells} chunks>")
 
     def _repr_html_(self) -> str:
         from cfagg.display.chunks import array_html

@@ -1,8 +1,10 @@
-"""Text from untrusted files, made safe for a terminal."""
+"""Text from untrusted files, made safe for a terminal and for a page."""
 
 from __future__ import annotations
 
-__all__ = ["printable"]
+import html
+
+__all__ = ["escape", "printable"]
 
 
 def printable(text: str) -> str:
@@ -14,3 +16,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def escape(text: str) -> str:
+    """Return text for a page in HTML or SVG, as `printable` returns it for a terminal."""
+    return html.escape(printable(text))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
+from cfagg.display.escape import escape
 from cfagg.display.html import cell_html, page
 
 __all__ = ["facts_html"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
+from cfagg.display.escape import escape
 from cfagg.display.matrix import draw
 from cfagg.display.summary import AggregationSummary, FileSummary, GroupSummary, Listing, VariableSummary, variable_path
 from cfagg.display.svg import svg

@@ -10,12 +10,11 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from html import escape
 from os.path import commonpath, dirname
 
 from cfagg._version import __version__
 from cfagg.display.drawing import DISTINCT
-from cfagg.display.escape import printable
+from cfagg.display.escape import escape
 from cfagg.display.html import page
 from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, JoinedFacts, Run, axis_text, beyond
 from cfagg.display.sizes import count_text
@@ -108,7 +107,7 @@ def _parts(facts: JoinedFacts) -> Iterator[str]:
         yield _rest(facts.apart)
     unread = _all(facts.unread)
     if unread:
-        rows = [(_file(u.file), _safe(beyond(u.problem, u.file))) for u in unread]
+        rows = [(_file(u.file), escape(beyond(u.problem, u.file))) for u in unread]
         yield f'<h2>Not read</h2><div class="card why">{_table(("file", "why"), rows)}{_rest(facts.unread)}</div>'
     families: dict[str, list[GroupFacts]] = {}
     for group in _all(facts.groups):
@@ -120,8 +119,8 @@ def _parts(facts: JoinedFacts) -> Iterator[str]:
     yield _rest(facts.groups)
     for title, lines in (("Losses", facts.losses), ("Notes", facts.notes)):
         if lines.count:
-            yield f"<h2>{title}</h2>{''.join(f'<p>{_safe(line)}</p>' for line in _all(lines))}{_rest(lines)}"
-    yield f"<footer>cfagg {_safe(__version__)}</footer>"
+            yield f"<h2>{title}</h2>{''.join(f'<p>{escape(line)}</p>' for line in _all(lines))}{_rest(lines)}"
+    yield f"<footer>cfagg {escape(__version__)}</footer>"
 
 
 def _counts(facts: JoinedFacts) -> Iterator[str]:
@@ -133,47 +132,47 @@ def _counts(facts: JoinedFacts) -> Iterator[str]:
 
 
 def _reason(one: ApartFacts) -> str:
-    names = ", ".join(map(_safe, one.arrays.first)) + (", …" if one.arrays.omitted else "")
+    names = ", ".join(map(escape, one.arrays.first)) + (", …" if one.arrays.omitted else "")
     times = f' <span class="quiet">{one.count:,} times</span>' if one.count > 1 else ""
-    head = f'<h3>{_safe(one.identity)}</h3><span class="quiet">{names}</span>'
+    head = f'<h3>{escape(one.identity)}</h3><span class="quiet">{names}</span>'
     return (
         f'<div class="card why"><div class="head">{head}</div>'
-        f"<p>{_safe(one.text)}{times}</p>{_file(one.a)}{_file(one.b)}"
-        f'<p><span class="quiet">Remedy:</span> {_safe(one.remedy)}</p></div>'
+        f"<p>{escape(one.text)}{times}</p>{_file(one.a)}{_file(one.b)}"
+        f'<p><span class="quiet">Remedy:</span> {escape(one.remedy)}</p></div>'
     )
 
 
 def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
     """Return the arrays of one quantity: bars along axes on which they or their files differ, and a table."""
     units = sorted({g.units for g in groups if g.units})
-    said = f'<span class="quiet">[{_safe(", ".join(units))}]</span>' if units else ""
+    said = f'<span class="quiet">[{escape(", ".join(units))}]</span>' if units else ""
     axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_listed(name, groups)]
     # Coordinates of one name in different units, such as metres and level numbers, have no common scale.
     scales = dict.fromkeys((a.name, a.units) for g in groups for a in g.axes if a.name in axes)
     bars = "".join(_bars(*scale, groups, overlapping=overlapping) for scale in scales)
     rows = [
         (
-            _safe(g.name), _safe(", ".join(f"{a.name}: {a.size:,}" for a in g.axes if a.size > 1)), _safe(g.rule),
+            escape(g.name), escape(", ".join(f"{a.name}: {a.size:,}" for a in g.axes if a.size > 1)), escape(g.rule),
             "<br>".join(_about(g)), f"{g.files.count:,}",
         )
         for g in groups
     ]  # fmt: skip
     table = _table(("array", "dimensions", "how", "of what", "files"), rows, wide=3)
     files = "".join(
-        f"<details><summary>{_safe(g.name)}: {count_text(g.files.count, 'file')}</summary>"
+        f"<details><summary>{escape(g.name)}: {count_text(g.files.count, 'file')}</summary>"
         f"{''.join(map(_file, (*g.files.first, *(['…'] if g.files.omitted else []), *g.files.last)))}</details>"
         for g in groups
         if g.files.count > 1
     )
-    return f'<div class="card"><div class="head"><h3>{_safe(identity)}</h3>{said}</div>{bars}{table}{files}</div>'
+    return f'<div class="card"><div class="head"><h3>{escape(identity)}</h3>{said}</div>{bars}{table}{files}</div>'
 
 
 def _about(group: GroupFacts) -> list[str]:
     """Return what an array consists of: its only file, or the coverage of its axes by files, and what was left out."""
     if group.files.count == 1:
         return [_file(group.files.first[0])]
-    found = [_safe(axis_text(a)) for a in group.axes if a.parts > 1]
-    return [*found, *([f"left out: {_safe(', '.join(group.dropped))}"] if group.dropped else [])]
+    found = [escape(axis_text(a)) for a in group.axes if a.parts > 1]
+    return [*found, *([f"left out: {escape(', '.join(group.dropped))}"] if group.dropped else [])]
 
 
 def _axis(group: GroupFacts, name: str) -> AxisFacts | None:
@@ -206,18 +205,18 @@ def _bars(name: str, units: str, groups: Sequence[GroupFacts], *, overlapping: b
             _patch(max(a, r.low), min(b, r.high), low, high, 'class="over"', "overlap")
             for a, b in over for r in own if r.low < b and a < r.high
         )  # fmt: skip
-        label = _safe(axis_text(axis))
+        label = escape(axis_text(axis))
         rows.append(
-            f'<div class="row"><span class="name">{_safe(group.name)}</span>'
+            f'<div class="row"><span class="name">{escape(group.name)}</span>'
             f'<svg class="bar" viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" '
             f'aria-label="{label}">{picture}</svg><span class="many">{count_text(axis.parts, "part")}</span></div>'
         )
     tail = f" {units}" if units else ""
-    rows.append(f'<div class="ends"><span>{_safe(ends[0] + tail)}</span><span>{_safe(ends[1] + tail)}</span></div>')
+    rows.append(f'<div class="ends"><span>{escape(ends[0] + tail)}</span><span>{escape(ends[1] + tail)}</span></div>')
     gaps = sum(max(a.runs.count - 1, 0) for _, a in axes)
     notes = [*([count_text(gaps, "gap")] if gaps else []), *([count_text(len(over), "overlap")] if over else [])]
     more = f' · <span class="bad">{", ".join(notes)}</span>' if notes else ""
-    return f'<div class="along">along {_safe(name)}{more}</div><div class="bars">{"".join(rows)}</div>'
+    return f'<div class="along">along {escape(name)}{more}</div><div class="bars">{"".join(rows)}</div>'
 
 
 def _patch(a: float, b: float, low: float, high: float, look: str, title: str) -> str:
@@ -225,7 +224,7 @@ def _patch(a: float, b: float, low: float, high: float, look: str, title: str) -
     x, end = ((v - low) / (high - low) * _WIDE for v in (a, b))
     wide = max(end - x, _LEAST)
     x = min(x, _WIDE - wide)
-    return f'<rect {look} x="{x:.1f}" y="0" width="{wide:.1f}" height="{_HIGH}"><title>{_safe(title)}</title></rect>'
+    return f'<rect {look} x="{x:.1f}" y="0" width="{wide:.1f}" height="{_HIGH}"><title>{escape(title)}</title></rect>'
 
 
 def _said(run: Run) -> str:
@@ -269,8 +268,4 @@ def _rest[T](listing: Listing[T]) -> str:
 
 
 def _file(name: str) -> str:
-    return f'<div class="file">{_safe(name)}</div>'
-
-
-def _safe(text: str) -> str:
-    return escape(printable(text))
+    return f'<div class="file">{escape(name)}</div>'

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from cfagg.display.drawing import Drawing, Patch, Point, Text
+from cfagg.display.escape import escape
 
 __all__ = ["svg"]
 

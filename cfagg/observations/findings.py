@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cfagg.display.escape import printable
 from cfagg.findings.finding import Finding, Severity
 
 __all__ = ["CODES", "CheckReport", "Finding", "finding_of"]
@@ -71,12 +72,13 @@ class CheckReport:
 
     def __str__(self) -> str:
         if any(f.code == "OBS001" for f in self.findings):
-            return "\n".join([f"{self.path}: not checked", *map(str, self.findings)])
+            return "\n".join(map(printable, [f"{self.path}: not checked", *map(str, self.findings)]))
         share = f"all {self.rows:,} rows" if self.checked >= self.rows else f"{self.checked:,} of {self.rows:,} rows"
         errors = sum(f.severity == "error" for f in self.findings)
         warnings = len(self.findings) - errors
         counts = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
-        return "\n".join([f"{self.path}: {', '.join(counts) or 'nothing wrong'} in {share}", *map(str, self.findings)])
+        said = f"{self.path}: {', '.join(counts) or 'nothing wrong'} in {share}"
+        return "\n".join(map(printable, [said, *map(str, self.findings)]))
 
 
 #: Rules by their codes: the severity of a violation, and the requirement.

@@ -195,6 +195,26 @@ def test_names_from_outside_are_escaped(number):
     assert not found.open
 
 
+@pytest.mark.parametrize("number", range(11))
+def test_characters_that_turn_or_forge_text_are_escaped(number):
+    result = hostile(["a\x1b[31m\u202eb"])[number]
+    for form in (result._repr_html_(), repr(result), str(result)):
+        assert form.replace("\n", "").isprintable()
+
+
+def test_names_of_arrays_are_escaped_in_their_short_forms(tmp_path):
+    name, dims = "v\u202ev", ("x\x1b[31m", "y\u202e")
+    zarr.open_group(tmp_path / "a.zarr", mode="w").create_array(name, data=np.ones((4, 3)), dimension_names=dims)
+    report = cfagg.accumulate(tmp_path / "a.zarr", name, dims=[dims])
+    acc = cfagg.open_accumulated(tmp_path / "a.zarr", name)
+    own = cfagg.read(str(tmp_path / "a.zarr"))[name]
+    groups = acc.groupby(xr.DataArray([0, 1, 0, 1], dims=dims[:1], name="\u202e"))
+    for shown in (cfagg.open_array(str(tmp_path / "a.zarr"), name), report, acc, acc.group, groups, own.cfagg):
+        assert repr(shown).isprintable()
+    for shown in (report, acc.mean(dims, explain=True)):
+        assert str(shown).replace("\n", "").isprintable()
+
+
 def test_reports_of_many_arrays_and_notes_stay_short():
     report = Conversion(
         target="out.zarr", variables=tuple(f"v{i}" for i in range(1000)), bytes=1, stored=1, chunks=1,

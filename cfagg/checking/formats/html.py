@@ -10,7 +10,6 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from html import escape
 from importlib import resources
 from itertools import groupby
 
@@ -19,7 +18,7 @@ from cfagg.checking.formats import Style, Totals, most_first
 from cfagg.checking.links import link, place
 from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
-from cfagg.display.escape import printable
+from cfagg.display.escape import escape
 from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Finding
 from cfagg.findings.rule import Rule
@@ -88,13 +87,13 @@ def _head(totals: Totals) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{_safe(title)}</title>'
+        f'<meta name="color-scheme" content="light dark"><title>{escape(title)}</title>'
         f'<style>{_file("page.css")}</style></head><body class="cfagg-report">'
     )
 
 
 def _totals_line(totals: Totals) -> str:
-    name = f"<b>{_safe(totals.name)}</b>" if totals.name else count_text(totals.sources, "source")
+    name = f"<b>{escape(totals.name)}</b>" if totals.name else count_text(totals.sources, "source")
     parts = [name]
     if totals.suppressed:
         parts.append(f"{count_text(totals.suppressed, 'finding')} suppressed")
@@ -120,11 +119,11 @@ def _statistics(totals: Totals, *, linked: bool) -> str:
     rows = []
     for code, number in most_first(totals.codes):
         rule = registered().get(code)
-        name = f'<a href="#" data-code="{_safe(code)}">{_safe(code)}</a>' if linked else _safe(code)
+        name = f'<a href="#" data-code="{escape(code)}">{escape(code)}</a>' if linked else escape(code)
         severity = rule.severity if rule else "error"
         rows.append(
             f'<tr><td class="n">{number:,}</td><td class="c">{name}</td>'
-            f'<td class="s {severity}">{severity}</td><td>{_safe(rule.summary) if rule else ""}</td></tr>'
+            f'<td class="s {severity}">{severity}</td><td>{escape(rule.summary) if rule else ""}</td></tr>'
         )
     title = f"{count_text(len(rows), 'rule')} broken"
     return f'<details class="more statistics"><summary>{title}</summary><table>{"".join(rows)}</table></details>'
@@ -153,9 +152,9 @@ def _source(result: Outcome, *, limit: int | None = None, folded: bool = False) 
         for s in ORDER
         if counts[s]
     )
-    version = f'<span class="badge">CF-{_safe(result.cf_version)}</span>' if result.cf_version else ""
+    version = f'<span class="badge">CF-{escape(result.cf_version)}</span>' if result.cf_version else ""
     clean = '<span class="ok">no findings</span>' if not result.findings else ""
-    yield f'<section class="source" data-source="{_safe(result.source)}"><header><h2>{_safe(result.source)}</h2>'
+    yield f'<section class="source" data-source="{escape(result.source)}"><header><h2>{escape(result.source)}</h2>'
     yield f"{version}<span>{said}{clean}</span></header>"
     yield '<div class="findings">'
     findings = result.findings[:limit]
@@ -164,9 +163,9 @@ def _source(result: Outcome, *, limit: int | None = None, folded: bool = False) 
     yield "</div>"
     if result.dropped:
         left = ", ".join(f"{code}: {number:,}" for code, number in result.dropped.items())
-        yield f'<p class="quiet">Further findings that are not listed: {_safe(left)}</p>'
+        yield f'<p class="quiet">Further findings that are not listed: {escape(left)}</p>'
     for path, picture in result.pictures:
-        yield f"<figure><figcaption>Partition matrix of <code>{_safe(path)}</code></figcaption>{picture}</figure>"
+        yield f"<figure><figcaption>Partition matrix of <code>{escape(path)}</code></figcaption>{picture}</figure>"
     if result.skipped and result.failure is None:
         yield f'<p class="quiet">{count_text(len(result.skipped), "rule")} not run, {len(result.ran):,} run</p>'
     yield "</section>"
@@ -180,22 +179,22 @@ def _group(variable: str | None, findings: Sequence[Finding], *, opened: bool) -
     body = "".join(_block(code, severity, found) for (severity, code), found in blocks.items())
     severest = findings[0].severity
     return (
-        f'<details class="group" data-variable="{_safe(variable or "")}"{" open" if opened else ""}><summary>'
-        f'<span class="{severest}">●</span> <b>{_safe(variable) if variable is not None else "dataset"}</b> '
+        f'<details class="group" data-variable="{escape(variable or "")}"{" open" if opened else ""}><summary>'
+        f'<span class="{severest}">●</span> <b>{escape(variable) if variable is not None else "dataset"}</b> '
         f'<span class="quiet">{len(findings):,}</span></summary>{body}</details>'
     )
 
 
 def _block(code: str, severity: str, findings: Sequence[Finding]) -> str:
     items = "".join(
-        f'<li class="finding">{f"<code>{_safe(f.attribute)}</code>" if f.attribute else ""}{_safe(f.message)}</li>'
+        f'<li class="finding">{f"<code>{escape(f.attribute)}</code>" if f.attribute else ""}{escape(f.message)}</li>'
         for f in findings
     )
     rule = registered().get(code)
-    message = f" {_safe(rule.summary)}{_reference(rule)}" if rule is not None else ""
+    message = f" {escape(rule.summary)}{_reference(rule)}" if rule is not None else ""
     return (
-        f'<div class="rule" data-code="{_safe(code)}" data-severity="{severity}"><p><span class="{severity}">{severity}'
-        f"</span> <b>{_safe(code)}</b>{message}</p><ul>{items}</ul></div>"
+        f'<div class="rule" data-code="{escape(code)}" data-severity="{severity}"><p><span class="{severity}">'
+        f"{severity}</span> <b>{escape(code)}</b>{message}</p><ul>{items}</ul></div>"
     )
 
 
@@ -204,8 +203,8 @@ def _reference(rule: Rule) -> str:
     name = place(rule)
     address = link(rule)
     if not address.startswith("https://"):
-        return f" · {_safe(name)}"
-    return f' · <a href="{_safe(address)}" rel="noreferrer">{_safe(f"{name} {rule.title}")}</a>'
+        return f" · {escape(name)}"
+    return f' · <a href="{escape(address)}" rel="noreferrer">{escape(f"{name} {rule.title}")}</a>'
 
 
 def _skipped(totals: Totals) -> str:
@@ -213,7 +212,7 @@ def _skipped(totals: Totals) -> str:
     if not totals.skipped:
         return ""
     rows = "".join(
-        f'<tr><td class="c">{_safe(code)}</td><td>{_safe(_summary(code))}</td><td>{_safe(why)}</td>'
+        f'<tr><td class="c">{escape(code)}</td><td>{escape(_summary(code))}</td><td>{escape(why)}</td>'
         f'<td class="n">{count_text(number, "source")}</td></tr>'
         for (code, why), number in sorted(totals.skipped.items())
     )
@@ -227,12 +226,8 @@ def _summary(code: str) -> str:
 
 
 def _foot(totals: Totals) -> str:
-    tables = "".join(f", {_safe(name)} {_safe(version)}" for name, version in totals.tables.items())
-    return f"<footer>cfagg {_safe(__version__)}{tables}</footer>"
-
-
-def _safe(text: str) -> str:
-    return escape(printable(text))
+    tables = "".join(f", {escape(name)} {escape(version)}" for name, version in totals.tables.items())
+    return f"<footer>cfagg {escape(__version__)}{tables}</footer>"
 
 
 @lru_cache(maxsize=2)
