@@ -113,6 +113,7 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
     assert rule.function is not None  # noqa: S101 - rules without a function were left out by the caller
     found = kept = 0
     severities: set[str] = set()
+    reported: set[tuple[str | None, str | None, str]] = set()
     try:
         for hit in rule.function(context):
             if hit.where in context.aside and not rule.code.startswith(OWN):
@@ -120,11 +121,15 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
             if (unread := _unread_attribute(hit, context)) is not None:
                 _leave_unfinished(rule, result, unread)
                 continue
+            finding = _finding(rule, hit)
+            # Variables that refer to the same one may each find the same fault in it.
+            if (said := (finding.variable, finding.attribute, finding.message)) in reported:
+                continue
+            reported.add(said)
             found += 1
             if found > COUNTED:
                 _leave_unfinished(rule, result, f"it has more than {COUNTED:,} findings; the rest was not searched for")
                 break
-            finding = _finding(rule, hit)
             # Hidden findings are not kept in place of others, or a thousand of them would hide those that follow.
             if hiding.hides(finding):
                 continue

@@ -22,10 +22,16 @@ def ran(hits):
 
 def test_an_error_after_thousands_of_warnings_of_one_rule_is_kept():
     hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(engine.KEPT + 5)]
-    hits += [Hit(None, None, "the only error", severity="error")] * 2
+    hits += [Hit(None, None, message, severity="error") for message in ("the only error", "another")]
     code, result = ran(hits)
     assert [f.message for f in result.findings if f.severity == "error"] == ["the only error"]
     assert result.dropped[code] == 6
+
+
+def test_what_a_rule_finds_in_one_place_by_two_ways_is_reported_once():
+    _, result = ran([Hit(None, None, "wrong"), Hit(None, None, "wrong"), Hit(None, None, "lacking")])
+    assert [f.message for f in result.findings] == ["wrong", "lacking"]
+    assert not result.dropped
 
 
 def test_an_error_after_thousands_that_are_suppressed_is_kept():
