@@ -174,7 +174,19 @@ def _matrix(c: Context, feature: str) -> Iterator[Hit]:
                 yield Hit(v, None, message)
 
 
-shared(_rank, AGG006="uris", AGG012="unique_values")
+shared(_rank, AGG006="uris")
+
+
+@rule("AGG012")
+def unique_values_are_those_of_fragments(c: Context) -> Iterator[Hit]:
+    """The unique_values variable has a dimension for each aggregated dimension, and text if the aggregation has."""
+    yield from _rank(c, "unique_values")
+    for i, v in naming(_described, "unique_values")(c):
+        if v.is_text != i.variable.is_text and "other" not in (v.kind, i.variable.kind):
+            message = (
+                f"it is of type {_type(v)}, but {i.variable.path!r} of type {_type(i.variable)}: change one of them"
+            )
+            yield Hit(v, None, message)
 
 
 shared(_matrix, AGG007="uris", AGG013="unique_values")
@@ -292,7 +304,8 @@ def map_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> Iterat
                 f"row {d} holds {min(sizes)}; every fragment has at least one element, and unused places of the "
                 "map hold missing values"
             )
-            yield Hit(v, None, message, "warning")
+            # A fragment without elements could be read into the text, one with fewer could not.
+            yield Hit(v, None, message, "warning" if min(sizes) == 0 else None)
         elif not valid[: len(sizes)].all():
             message = f"row {d} has missing values before its last size; they belong at the end of the row"
             yield Hit(v, None, message, "warning")

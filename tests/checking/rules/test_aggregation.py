@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.cf.uris import problem_of, scheme_of
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.errors import ConventionError
 from cfagg.findings.finding import Finding
 from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
@@ -309,3 +311,48 @@ def test_xarray_has_no_dimension_that_no_variable_has(tmp_path: Path, decoded: b
     with xr.open_dataset(path, decode_cf=decoded) as held, open_dataset(held) as dataset:
         found = found_in(dataset)
     assert {(f.code, f.severity) for f in found} == {("AGG002", "warning"), ("REF001", "info")}
+
+
+VALUES = """netcdf values {
+dimensions:
+  time = 3 ;
+  fragment = 2 ;
+  one = 1 ;
+variables:
+  float a ;
+    a:aggregated_dimensions = "time" ;
+    a:aggregated_data = "map: sizes unique_values: values" ;
+  float b ;
+    b:aggregated_dimensions = "time" ;
+    b:aggregated_data = "map: sizes unique_values: values" ;
+  int sizes(one, fragment) ;
+  float values(fragment) ;
+:Conventions = "CF-1.13" ;
+data:
+  sizes = 1, 2 ;
+  values = 1, 2 ;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "code"),
+    [
+        ({"float values": "string values", "values = 1, 2": 'values = "x", "y"'}, "AGG012"),
+        ({"float a": "string a", "float b": "string b"}, "AGG012"),
+        ({"sizes = 1, 2": "sizes = -1, 4"}, "AGG018"),
+    ],
+)
+def test_what_no_reader_can_make_sense_of_is_an_error(tmp_path: Path, edits: dict[str, str], code: str) -> None:
+    text = VALUES
+    assert codes(text) == []
+    for old, new in edits.items():
+        text = text.replace(old, new)
+    assert set(codes(text)) == {code}
+    with pytest.raises(ConventionError):
+        cfagg.read(write_cdl(text, tmp_path / "a.nc"))
+
+
+def test_an_error_in_a_map_of_several_aggregations_is_reported_once() -> None:
+    assert codes(VALUES) == []
+    assert codes(VALUES.replace("sizes = 1, 2", "sizes = 1, 1")) == ["AGG018"]
