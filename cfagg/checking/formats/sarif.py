@@ -6,6 +6,7 @@ Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,5 +121,8 @@ def _uri(source: str) -> str:
     if "://" in source:
         return quote(source, safe="/:?&=%@+,;~!$'()*[]", errors="replace")
     path = Path(source)
-    name = quote(path.as_posix(), errors="replace")
+    try:
+        name = quote(os.fsencode(path.as_posix()))  # names of files are bytes, and need not be UTF-8
+    except UnicodeEncodeError:
+        name = quote(path.as_posix(), errors="replace")
     return f"file://{name}" if path.is_absolute() else name

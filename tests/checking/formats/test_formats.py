@@ -174,6 +174,13 @@ def test_sarif_names_rule_level_file_and_variable():
     assert place["logicalLocations"][0]["fullyQualifiedName"] == "tas"
 
 
+def test_sarif_tells_files_apart_whose_names_are_not_unicode():
+    reports = [SourceReport(f"a{c}.nc", "1.13", (Finding("UNI002", "error", None, None, ""),)) for c in "\udcfe\udcff"]
+    (run,) = json.loads(told("sarif", *reports))["runs"]
+    places = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in run["results"]]
+    assert places == ["a%FE.nc", "a%FF.nc"]
+
+
 def test_sarif_has_the_rules_of_its_results_and_no_others():
     (run,) = json.loads(told("sarif", CLEAN, PLAIN, PLAIN))["runs"]
     assert [r["id"] for r in run["tool"]["driver"]["rules"]] == ["UNI002", "DOC004", "DOC010"]
