@@ -113,7 +113,7 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
     assert rule.function is not None  # noqa: S101 - rules without a function were left out by the caller
     found = kept = 0
     severities: set[str] = set()
-    reported: set[tuple[str | None, str | None, str]] = set()
+    reported: set[tuple[str | None, str | None, str, str]] = set()
     try:
         for hit in rule.function(context):
             if hit.where in context.aside and not rule.code.startswith(OWN):
@@ -123,7 +123,7 @@ def _run_one(rule: Rule, context: Context, result: Result, hiding: Hiding, most:
                 continue
             finding = _finding(rule, hit)
             # Variables that refer to the same one may each find the same fault in it.
-            if (said := (finding.variable, finding.attribute, finding.message)) in reported:
+            if (said := (finding.variable, finding.attribute, finding.message, str(finding.fix))) in reported:
                 continue
             reported.add(said)
             found += 1

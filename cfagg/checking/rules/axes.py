@@ -149,25 +149,32 @@ def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
             yield Hit(v, "axis", message, severity="warning")
 
 
+@once
+def _together(c: Context) -> list[tuple[Variable, list[Variable]]]:
+    """Return data variables with their coordinates, but no two with the same dimensions and coordinates."""
+    own = coordinate_variables(c)
+    found: dict[object, tuple[Variable, list[Variable]]] = {}
+    data = c.roles.data
+    for v in c.dataset.variables:
+        alike = id(v.group), v.dimensions, v.text("coordinates")
+        if alike in found or v not in data:
+            continue
+        named = [r.target for r in c.references_of(v, "coordinates")] if "coordinates" in v.attributes else []
+        coordinates = dict.fromkeys([*(own.get(d) for d in v.dimensions), *named])
+        found[alike] = v, [x for x in coordinates if x is not None]
+    return list(found.values())
+
+
 @rule("COO005")
 def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
     """No two coordinates of a data variable have the same ``axis``."""
-    own = coordinate_variables(c)
     reported: set[frozenset[Variable]] = set()
-    seen: set[object] = set()
-    data = c.roles.data
-    for v in c.dataset.variables:
-        # Further variables with the same dimensions and coordinates add nothing.
-        alike = id(v.group), v.dimensions, v.text("coordinates")
-        if alike in seen or v not in data:
-            continue
-        seen.add(alike)
-        found: dict[str, dict[Variable, None]] = {}
-        named = [r.target for r in c.references_of(v, "coordinates")] if "coordinates" in v.attributes else []
-        for coordinate in [*(own.get(d) for d in v.dimensions), *named]:
-            axis = _axis(coordinate) if coordinate is not None and "axis" in coordinate.attributes else None
-            if coordinate is not None and axis is not None:
-                found.setdefault(axis, {})[coordinate] = None
+    for v, coordinates in _together(c):
+        found: dict[str, list[Variable]] = {}
+        for coordinate in coordinates:
+            axis = _axis(coordinate)
+            if axis is not None:
+                found.setdefault(axis, []).append(coordinate)
         for axis, several in found.items():
             if len(several) > 1 and frozenset(several) not in reported:
                 reported.add(frozenset(several))
@@ -175,12 +182,22 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
                 yield Hit(v, None, f"its coordinates {names} both have axis {axis}; expected at most one of each")
 
 
+@once
+def _taken(c: Context) -> set[tuple[Variable, str]]:
+    """Return coordinate variables with the axis that another coordinate of the same data has."""
+    found: set[tuple[Variable, str]] = set()
+    for _, coordinates in _together(c):
+        axes = {axis for x in coordinates if (axis := _axis(x)) is not None}
+        found.update((x, axis) for x in coordinates for axis in axes if "axis" not in x.attributes)
+    return found
+
+
 @rule("COO012", each=variables)
 def horizontal_coordinates_have_an_axis(c: Context, v: Variable) -> Iterator[Hit]:
-    """Horizontal coordinate variables have an ``axis``."""
+    """Horizontal coordinate variables have an ``axis``, unless another coordinate of their data has it."""
     if v.is_coordinate and "axis" not in v.attributes:
         axis = axis_of(c, v)
-        if axis in ("X", "Y"):
+        if axis in ("X", "Y") and (v, axis) not in _taken(c):
             yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}").mended(axis)
 
 

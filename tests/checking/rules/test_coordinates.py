@@ -218,6 +218,12 @@ def test_horizontal_coordinate_variables_without_axis(attributes: str, axis: str
     assert [e.value for f in found for e in f.fix] == ([axis] if axis else [])
 
 
+def test_no_second_coordinate_of_data_is_to_get_an_axis_that_one_has() -> None:
+    second = 'float k(k) ; k:units = "degrees_north" ; float s({dims}) ; s:long_name = "s" ;'
+    assert len(findings(grid(second.format(dims="lon, k")), "COO012")) == 1
+    assert findings(grid(second.format(dims="lat, k")), "COO012") == []
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
