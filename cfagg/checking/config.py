@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import SourceError
+from cfagg.findings.versions import parse
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 __all__ = ["KEYS", "Finder", "Reader", "Settings", "load"]
@@ -172,8 +173,8 @@ class Reader:
                 raise SourceError(f"{self._path}: {key!r} is not a setting of check; the settings are {known}")
         options: dict[str, Any] = {}
         if "cf-version" in section:
-            if not isinstance(section["cf-version"], str):
-                raise self._wrong("cf-version", 'text such as "1.8"')
+            if not isinstance(section["cf-version"], str) or parse(section["cf-version"]) is None:
+                raise self._wrong("cf-version", 'a version such as "1.8", from 1.0 to 1.13 or 1.14-draft')
             options["cf_version"] = section["cf-version"]
         for key in _TRUTHS:
             if not isinstance(section.get(key, False), bool):

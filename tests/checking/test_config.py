@@ -78,6 +78,7 @@ def test_every_setting_is_read(tmp_path):
         ("[check]\nsuppress = [{ files = ['a'] }]", r"suppress\[0\] must be a table with codes"),
         ("[check]\nsuppress = 1", "suppress must be"),
         ("[check]\nper-file-ignores = ['a']", "per-file-ignores must be"),
+        ("[check]\ncf-version = '9.9'", "cf-version must be a version such as"),
         ("check = 1", "the section check must be"),
         ("[check\n", "is not TOML"),
         ("[checks]\nignore = ['UNI']", r"'checks' is not a section of cfagg; settings are in \[check\]"),

@@ -213,10 +213,10 @@ DEFECTS = [
         "5.18 domain without dimensions",
         "  char domain ;",
         """  int one ;
-  int value ;
+  char value ;
   char domain ;
     domain:aggregated_dimensions = "" ;
     domain:aggregated_data = "map: one unique_values: value" ;""",
-        more=(("data:", "data:\n  one = 1 ; value = 0 ;"),),
+        more=(("data:", 'data:\n  one = 1 ; value = "a" ;'),),
     ),
 ]
