@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.formats.zarr.fields import NON_FINITE
 from cfagg.model.dataset import AttributeValue
@@ -18,8 +19,8 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
 
     >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
     (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
-    >>> value_of_json(1, ">S1")
-    '1'
+    >>> value_of_json(1, ">S1"), value_of_json(10**20), value_of_json(2**70 + 1)
+    ('1', array([1.e+20]), 1180591620717411303425)
     """
     if isinstance(given, str):
         return given if _is_text(given) else given.encode("utf-8", "surrogatepass")
@@ -37,7 +38,11 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
         if named is None:
             return values
         values = named
-    return _numbers(values, type_)
+    wanted = _dtype(type_)
+    found = _numbers(values, wanted)
+    # Integers that netCDF lacks, and that no real equals, stay what they are.
+    typed = found.dtype.kind != "f" or (wanted is not None and wanted.kind == "f")
+    return found if typed or not all(isinstance(v, int) for v in values) or found.tolist() == values else given
 
 
 def _holds_text(given: Any) -> bool:
@@ -59,8 +64,7 @@ def _with_names(values: list[Any]) -> list[Any] | None:
     return found if plain and any(not isinstance(v, str) for v in values) else None
 
 
-def _numbers(values: list[int | float], type_: str | None) -> AttributeValue:
-    wanted = _dtype(type_)
+def _numbers(values: list[int | float], wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
     if wanted is None:
         whole = all(isinstance(v, int) for v in values) and bool(values)
         small = whole and all(-(2**63) <= v < 2**63 for v in values)
