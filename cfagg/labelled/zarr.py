@@ -37,7 +37,7 @@ from cfagg.formats.metadata.zarr import open_store, read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
-from cfagg.formats.zarr.settings import no_codec, open_plainly, unequal_chunks
+from cfagg.formats.zarr.settings import no_codec, open_plainly, text_of, unequal_chunks
 from cfagg.formats.zarr.vetting import COARSE
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.indexed import IndexedArray, IndexedLabels
@@ -137,7 +137,7 @@ class _Indexer:
             )
         check_chunk(_chunks(self._array)[1] * self._array.dtype.itemsize, f"a chunk of {where}")
         try:
-            return self._source[key]
+            return text_of(self._source[key], where)
         except (CfaggError, IndexError, MemoryError):
             raise
         except Exception as error:  # codecs may raise anything

@@ -27,7 +27,7 @@ from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
 from cfagg.formats.zarr.documents import no_store, parse
-from cfagg.formats.zarr.settings import no_codec
+from cfagg.formats.zarr.settings import no_codec, text_of
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 
@@ -349,6 +349,7 @@ class ZarrValues:
             else:
                 self.limited()
                 found = self._read(slices)
+            text_of(found, self.where)
             if self.text and found.dtype.kind == "S":
                 found = np.strings.decode(found, "utf-8")
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from cfagg.errors import FragmentReadError
 from cfagg.storage.locks import forkable
 
-__all__ = ["no_codec", "open_plainly", "put_sync", "unequal_chunks"]
+__all__ = ["no_codec", "open_plainly", "put_sync", "text_of", "unequal_chunks"]
 
 
 class _Setting:
@@ -61,6 +64,18 @@ def no_codec(error: Exception) -> str | None:
     if type(error).__name__ != "UnknownCodecError":
         return None
     return f"uses a codec that is not installed: install the package that has it; zarr-python raises {error}"
+
+
+def text_of(values: Any, where: str) -> Any:
+    """Return values as zarr-python read them; raise an error for code points of text that Unicode lacks."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize:
+        points = np.ascontiguousarray(values).reshape(-1).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
+        bad = points[(points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))]
+        if bad.size:
+            raise FragmentReadError(
+                f"{where} is damaged: its text has the code point {int(bad[0]):#x}, which Unicode lacks; write it again"
+            )
+    return values
 
 
 def put_sync(store: Any, key: str, data: bytes) -> None:

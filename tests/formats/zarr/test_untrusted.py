@@ -14,6 +14,7 @@ import numcodecs
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import open_accumulated
@@ -461,3 +462,28 @@ def test_edges_of_endless_chunks_are_not_listed(tmp_path: Path, entry: object, n
         with pytest.raises(LimitError):
             ask()
     assert not (tmp_path / "b.zarr").exists()
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("point", [0x110000, 0xFFFFFFFF, 0xD800])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_with_code_points_that_unicode_lacks_is_refused_by_name(
+    tmp_path: Path, zarr_format: int, point: int, order: str
+) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
+    names = {"dimension_names": ["x"]} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["x"]}}
+    group.create_array("v", shape=(4,), chunks=(2,), dtype=f"{order}U2", compressors=None, **names)[:] = "é"
+    chunk = tmp_path / "a.zarr" / ("v/1" if zarr_format == 2 else "v/c/1")
+    own = "little" if chunk.read_bytes()[0] else "big"
+    chunk.write_bytes(point.to_bytes(4, own) + chunk.read_bytes()[4:])
+    said = f"v'? (of .*)?is damaged: its text has the code point {point:#x}, which Unicode lacks"
+    for ask in (
+        lambda: cfagg.read(tmp_path / "a.zarr").v[2:].load(),
+        lambda: cfagg.open_array(tmp_path / "a.zarr", "v")[2:],
+        lambda: cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.zarr"),
+        lambda: cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.nc"),
+    ):
+        with pytest.raises(FragmentReadError, match=said):
+            ask()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr"]
+    assert cfagg.open_array(tmp_path / "a.zarr", "v")[:2].tolist() == ["é", "é"]
