@@ -78,7 +78,7 @@ def _tree(store: Store) -> Node:
     """Return the root node with all below it."""
     top = read_node(store, "")
     if top is None:
-        raise SourceError(no_store(store.source))
+        raise SourceError(no_store(store.source, is_remote=store.is_remote))
     if top.is_array:
         return top
     consolidated = _consolidated(store, top) if store.is_remote else None

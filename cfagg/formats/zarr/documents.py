@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.errors.arguments import a_path, a_text
+from cfagg.formats.values.kinds import is_page
 from cfagg.storage.files import no_directory
 from cfagg.storage.tree import read_file
 from cfagg.storage.urls import Url, refuse_url
@@ -86,6 +87,11 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
     except RecursionError as error:
         raise LimitError(f"{path} is nested too deeply") from error
     except ValueError as error:
+        if is_page(text):
+            raise SourceError(
+                f"{path} is not JSON: it is a web page, as servers send for a login or instead of an error; check the "
+                "address, and what the server needs to let you in"
+            ) from error
         raise SourceError(f"{path} is not JSON: {place_of(error)}; write it again") from error
     if not isinstance(found, dict):
         raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object; write it again")
@@ -176,8 +182,15 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def no_store(name: str) -> str:
+def no_store(name: str, *, is_remote: bool = False) -> str:
     """Return the message about a place that is not a Zarr store."""
+    if is_remote:
+        http = name.lower().startswith("http")
+        said = "the server answers 404 (not found) for" if http else "there are no"
+        return (
+            f"{name} is neither a file that can be read nor a Zarr store: {said} zarr.json and .zgroup below it; check "
+            "the address"
+        )
     return (
         f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "
         "the files in it with cfagg.aggregate (cfagg aggregate)"

@@ -119,9 +119,23 @@ def test_other_urls_are_refused(url: str) -> None:
         open_dataset(url)
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    with served(tmp_path) as server, pytest.raises(SourceError, match="not a Zarr store"):
-        open_dataset(f"{server.url}/absent.nc")
+@pytest.mark.parametrize("name", ["absent.nc", "absent.zarr", "absent"])
+def test_what_is_not_there_is_told_with_the_answer_of_the_server(tmp_path: Path, name: str) -> None:
+    said = rf"{name} is neither a file that can be read nor a Zarr store: the server answers 404 \(not found\)"
+    with served(tmp_path) as server:
+        for ask in (open_dataset, cfagg.read, cfagg.show):
+            with pytest.raises(SourceError, match=said):
+                ask(f"{server.url}/{name}")
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr", "a"])
+def test_a_page_instead_of_what_was_asked_is_called_a_page(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "zarr.json").write_bytes(b"<!DOCTYPE html><html><title>Sign in</title></html>")
+    with served(tmp_path) as server:
+        for ask in (open_dataset, cfagg.read, cfagg.show):
+            with pytest.raises(SourceError, match=r"zarr\.json is not JSON: it is a web page, as .* login"):
+                ask(f"{server.url}/{name}")
 
 
 def test_a_cut_off_file_is_an_error(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_redirect_out_of_the_place_is_refused(nginx) -> None:
 def test_an_error_page_is_no_data(nginx) -> None:
     with pytest.raises(SourceError, match="after 4 attempts: the server answers 503"):
         cfagg.read(f"{nginx.url}/busy/test1.nc")
-    with pytest.raises(SourceError, match="is not a Zarr store"):
+    with pytest.raises(SourceError, match="nor a Zarr store"):
         cfagg.read(f"{nginx.url}/absent.nc")
 
 

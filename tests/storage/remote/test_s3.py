@@ -114,7 +114,7 @@ def test_options_override_the_environment(samples, monkeypatch) -> None:
 @pytest.mark.parametrize("skipped", [True, False])
 def test_requests_are_signed_unless_that_is_switched_off(keyed, tmp_path, skipped) -> None:
     with served(tmp_path) as server:
-        with pytest.raises(SourceError, match="is not a Zarr store"):
+        with pytest.raises(SourceError, match="nor a Zarr store"):
             cfagg.read("s3://b1/x.nc", storage_options={"skip_signature": skipped, "endpoint": server.url})
         assert server.seen
         assert all(("authorization" in headers) is not skipped for _, _, headers in server.seen)
