@@ -57,7 +57,8 @@ class Findings:
     def check(self, message: str) -> None:
         """Raise `ConventionError` with every problem so far, if there is one."""
         if self.problems:
-            rest = [Problem("", f"{self.unlisted} problems are not listed")] if self.unlisted else []
+            left = f"{self.unlisted} {'problem is' if self.unlisted == 1 else 'problems are'} not listed"
+            rest = [Problem("", left)] if self.unlisted else []
             raise ConventionError(f"{self.subject}: {message}", [*self.problems, *rest])
 
     def warn(self) -> None:

@@ -194,7 +194,8 @@ def read_stored_sums(
     places = _places(source, axes, data, stride, problems)
     for array, _ in found if places is not None else ():
         if absent := int((stamps(array)[:, 0] < 0).sum()):
-            message = f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"
+            are = "is" if absent == 1 else "are"
+            message = f"{absent} of {array.objects.size} chunks {are} absent: never written, or zeros"
             problems.append(Problem(array.name, message))
     if places is None or len(problems) > before:
         return None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.group import group_path
 from cfagg.display.escape import printable
-from cfagg.display.sizes import size_text
+from cfagg.display.sizes import count_text, size_text
 from cfagg.formats.zarr import stamps
 
 __all__ = ["Report", "report_of", "report_of_extension"]
@@ -111,7 +111,7 @@ class Report:
 
         head = f"{self.store}: {self.group} {self.action}"
         if self.action == "dry run":
-            head = f"{self.store}: {self.group} would hold {len(self.arrays)} arrays"
+            head = f"{self.store}: {self.group} would hold {count_text(len(self.arrays), 'array')}"
         whole = size_text(self.source_bytes)
         size = f"{size_text(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
         if self.stored is not None:
@@ -151,7 +151,7 @@ class Report:
 
     def __repr__(self) -> str:
         notes = f", {len(self.notes)} note{'s'[: len(self.notes) > 1]}" if self.notes else ""
-        return f"<Report of {str(self).partition(chr(10))[0]}; {len(self.arrays)} arrays{notes}>"
+        return f"<Report of {str(self).partition(chr(10))[0]}; {count_text(len(self.arrays), 'array')}{notes}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

@@ -219,9 +219,9 @@ def _check(found: Weights, array: ZarrArray, where: str) -> None:
         count = int(np.count_nonzero(bad))
         if count:
             at = tuple(int(i) for i in np.argwhere(bad)[0])
-            name = f" of {found.name!r}" if found.name else ""
+            name, are = f" of {found.name!r}" if found.name else "", "is" if count == 1 else "are"
             raise ConformError(
-                f"{where}: {count:,} of the {found.values.size:,} weights{name} are {word}, the first at {at}; "
+                f"{where}: {count:,} of the {found.values.size:,} weights{name} {are} {word}, the first at {at}; "
                 "weights must be finite and not negative"
             )
 

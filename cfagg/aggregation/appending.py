@@ -249,7 +249,7 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
     if (changed or gone) and not update:
         problems = [*(Problem(p, "it has changed") for p in changed), *(Problem(p, "it is gone") for p in gone)]
         raise SourceError(
-            f"{len(problems):,} of {len(known.places):,} files of {target} have changed or are gone since it was "
+            f"{len(problems):,} of {len(known.places):,} files of {target} changed or disappeared since it was "
             "written: restore them, or update it with update=True (--update)",
             problems,
         )

@@ -36,6 +36,7 @@ from cfagg.arrays.index.rows import FileRow
 from cfagg.arrays.index.table import Collected
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import open_source
+from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning
 from cfagg.formats.metadata.url import file_at
 from cfagg.model import Aggregation
@@ -158,7 +159,7 @@ class Output:
         except CfaggError as error:
             why = f"{beside} does not exist" if handles.lacks(beside) else error.message
             old = list(map(self.scanner.named, referred(path)))
-            note = f"{len(old):,} files of {path} were scanned again: {why}"
+            note = f"{count_text(len(old), 'file')} of {path} {'was' if len(old) == 1 else 'were'} scanned again: {why}"
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
             if self.update:
                 old = [place for place in old if state_at(place, self._asking(judge)) is not None]

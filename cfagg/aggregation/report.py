@@ -299,7 +299,7 @@ class Report:
         return "\n".join(joined_lines(self._facts()))
 
     def __repr__(self) -> str:
-        return f"<Report of {len(self._joined.scanned):,} files: {len(self._rows):,} arrays>"
+        return f"<Report of {count_text(len(self._joined.scanned), 'file')}: {count_text(len(self._rows), 'array')}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.joined_html import joined_html

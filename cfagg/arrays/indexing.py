@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.reader import Reader
+from cfagg.display.sizes import count_text
 from cfagg.errors import SelectionError
 from cfagg.model import Regular
 
@@ -103,7 +104,7 @@ def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any
     dots = [k for k, e in enumerate(entries) if e is Ellipsis]
     if missing < 0 or len(dots) > 1:
         said = "more than one ellipsis" if len(dots) > 1 else f"{len(shape) - missing} indices"
-        raise SelectionError(f"the array has {len(shape)} dimensions; found {said}")
+        raise SelectionError(f"the array has {count_text(len(shape), 'dimension')}; found {said}")
     at = dots[0] if dots else len(entries)
     entries[at : at + len(dots)] = [slice(None)] * missing
     d = 0

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cfagg.arrays.scoping import Scoping, Stated, Variable
+from cfagg.display.sizes import count_text
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -125,7 +126,7 @@ class Source:
     substitutions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __repr__(self) -> str:
-        return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"
+        return f"<Source {self.path!r} ({self.format}): {count_text(len(self.root.variables), 'variable')}>"
 
     @property
     def has_default_fills(self) -> bool:

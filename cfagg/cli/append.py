@@ -78,7 +78,10 @@ def _say(done: Appended | None, files: list[str], file: str) -> None:
     """Report what was appended before an error."""
     if done is not None:
         count = files.index(file)
-        print(f"note: {count} of {len(files)} files were appended; {file} was not", file=sys.stderr)
+        print(
+            f"note: {count} of {len(files)} files {'was' if count == 1 else 'were'} appended; {file} was not",
+            file=sys.stderr,
+        )
 
 
 def _together(one: Appended, other: Appended) -> Appended:

@@ -32,11 +32,17 @@ OPTIONS = (
 
 def run(args: Arguments) -> int:
     """Write the index; a summary goes to stdout."""
+    from cfagg.display.sizes import count_text
     from cfagg.observations.indexes import build_pages
     from cfagg.observations.store import open_store
 
     store = open_store(args.store, args.options(), args.allow)
     entries = build_pages(store, args.origin)
     facts = {"store": store.path, "kind": "pages", "entries": entries, "rows": store.rows}
-    output.print_report(args, "obs index", facts, f"{store.path}: index of {entries:,} dates of {store.rows:,} rows")
+    output.print_report(
+        args,
+        "obs index",
+        facts,
+        f"{store.path}: index of {count_text(entries, 'date')} of {count_text(store.rows, 'row')}",
+    )
     return 0

@@ -64,11 +64,12 @@ def _plot(store: ObservationStore, target: str) -> None:
 
     from cfagg.cf.instants import epoch_text
     from cfagg.display import coverage
+    from cfagg.display.sizes import count_text
     from cfagg.observations.describe import map_coverage, time_coverage
 
     index = store.index()
     counts, looked_at = map_coverage(store)
-    subtitle = f"{store.rows:,} rows of {len(store.variables):,} variables"
+    subtitle = f"{count_text(store.rows, 'row')} of {count_text(len(store.variables), 'variable')}"
     if index.first is not None and index.last is not None:
         subtitle += f", {epoch_text(index.first)} to {epoch_text(index.last)}"
     with output.aside(target) as name:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cfagg.arrays.source import open_source
 from cfagg.conventions.encoded import Names
+from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.findings.losses import Loss
 from cfagg.formats.values.locks import LIBRARY
@@ -82,8 +83,8 @@ def write_file(
     content, odd = _in_netcdf(content)
     if odd and target.on_loss != "drop":
         raise LossError(
-            f"{target.url or target.path} was not written: {len(odd):,} attributes cannot be expressed in netCDF; "
-            "on_loss='drop' (--on-loss drop) leaves them out",
+            f"{target.url or target.path} was not written: {count_text(len(odd), 'attribute')} cannot be expressed in "
+            "netCDF; on_loss='drop' (--on-loss drop) leaves them out",
             odd,
         )
     losses = (*losses, *odd)

@@ -224,6 +224,14 @@ def test_without_an_index_that_fits_all_files_are_scanned_again_and_a_warning_sa
     assert contents(out) == at_once(files, out)
 
 
+def test_one_file_that_is_scanned_again_is_one(tmp_path, out):
+    files = months(tmp_path / "in", 2)
+    cfagg.aggregate(files[:1], output=out, index=False)
+    with pytest.warns(CfaggWarning, match=r"^1 file of .* was scanned again: "):
+        found = cfagg.aggregate(files[1:], output=out, append=True, allow=[out.parent.parent])
+    assert repr(found.cfagg.report) == "<Report of 2 files: 1 array>"
+
+
 def test_without_an_index_files_that_went_are_an_error(tmp_path, out):
     files = months(tmp_path / "in", 3)
     cfagg.aggregate(files[:2], output=out, index=False)

@@ -35,7 +35,7 @@ def test_what_would_be_lost_is_listed_and_nothing_of_that_file_appended(
     assert main(["append", str(store), *files, "--dim", "time"]) == 1
     said = capsys.readouterr()
     assert "lost: variable 'tas': attribute 'comment' (other)" in said.out
-    assert f"1 of 2 files were appended; {files[1]} was not" in said.err
+    assert f"1 of 2 files was appended; {files[1]} was not" in said.err
     assert "--on-loss drop" in said.err
     assert read(store).sizes["time"] == 7
     assert main(["append", str(store), files[1], "--dim", "time", "--on-loss", "drop"]) == 0

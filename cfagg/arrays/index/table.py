@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.index.headers import StoredHeader, read_header
 from cfagg.arrays.index.rows import FileRow, FileState, Ragged, VariableRow
+from cfagg.display.sizes import count_text
 from cfagg.errors import ModelError
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model import Grid
@@ -184,7 +185,8 @@ class Index:
 
     def __repr__(self) -> str:
         return (
-            f"<Index of {len(self.path):,} files, {len(self.address):,} variables, {self.offset.values.size:,} chunks>"
+            f"<Index of {count_text(len(self.path), 'file')}, {count_text(len(self.address), 'variable')}, "
+            f"{count_text(self.offset.values.size, 'chunk')}>"
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def points_are_in_their_cells(c: Context, v: Variable, b: Variable) -> Iterator[
             first = f"point {_index(v, before + at)}: {points.ravel()[at]:.9g} is not within {cell} of {b.path!r}"
         count += int(wrong.sum())
     if count:
-        yield Hit(v, None, f"{count} of {v.size} points lie outside their cells, first {first}")
+        yield Hit(v, None, f"{count} of {v.size} points outside their cells, first {first}")
 
 
 def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:

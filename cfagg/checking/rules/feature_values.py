@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cfagg.checking.context import Context
 from cfagg.checking.features import Features, axes_of, features
 from cfagg.checking.missing import missing_mask, unpacked, unsigned
+from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable
@@ -37,9 +38,7 @@ def counts_fill_the_sample_dimension(_: Context, v: Variable, sample: Dimension 
     elif total > sample.size:
         yield Hit(v, None, f"the counts add up to {total}, the sample dimension {sample.name!r} has size {sample.size}")
     elif total < sample.size:
-        message = (
-            f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} belong to no feature"
-        )
+        message = f"the counts add up to {total}, but {sample.name!r} has {sample.size}: the rest belongs to no feature"
         yield Hit(v, None, message, "warning")
 
 
@@ -94,7 +93,7 @@ def unused_elements_are_missing(c: Context) -> Iterator[Hit]:
                     for there, data in zip(t.blocks(), v.blocks(), strict=False)
                 )
                 if number:
-                    message = f"{number} values are given where {t.name!r} is missing; expected missing values there"
+                    message = f"{count_text(number, 'value')} given where {t.name!r} is missing; expected none there"
                     yield Hit(v, None, message)
 
 

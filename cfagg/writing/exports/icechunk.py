@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.display.sizes import count_text
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
@@ -150,4 +151,6 @@ def _refer(store: Any, array: Planned) -> None:
         ]  # fmt: skip
         refused = store.set_virtual_refs(f"/{array.path}", specs)
         if refused:
-            raise UnsupportedError(f"array {array.path!r}: Icechunk accepts no reference for {len(refused)} chunks")
+            raise UnsupportedError(
+                f"array {array.path!r}: Icechunk accepts no reference for {count_text(len(refused), 'chunk')}"
+            )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cfagg.display.sizes import count_text
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.settings import clear_sync, put_sync
@@ -140,6 +141,8 @@ def _fill(session: Any, documents: Mapping[str, bytes], fill: Any, references: R
         for name, specs in references.specs.items():
             refused = store.set_virtual_refs(f"/{name}", specs)
             if refused:
-                raise UnsupportedError(f"array {name!r}: Icechunk takes no reference for {len(refused)} chunks")
+                raise UnsupportedError(
+                    f"array {name!r}: Icechunk takes no reference for {count_text(len(refused), 'chunk')}"
+                )
         session.commit("cfagg")
     return references

@@ -273,7 +273,7 @@ def test_data_at_missing_times_are_found() -> None:
     values = "time = 1, 2, 3, 4, 1, 2, _, _ ; q = 1, 2, 3, 4, 1, 2, 3, _ ;"
     text = SOUND["series, each its times"].replace("data: ", f"data: {values} ")
     (found,) = told(text, "DSG017")
-    assert "1 values are given where 'time' is missing" in found
+    assert "1 value given where 'time' is missing" in found
 
 
 @settings(max_examples=examples(60))
