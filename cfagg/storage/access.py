@@ -111,6 +111,7 @@ class Access:
         """Return the URL of a reference: below that of the aggregation file, or below one that is allowed."""
         from urllib.parse import quote
 
+        given = reference
         if not is_url(reference):
             if reference.startswith(("/", "~")):
                 raise AccessError(
@@ -119,11 +120,13 @@ class Access:
             # References are not percent-encoded, but URLs of web servers are.
             web = self.parent.lower().startswith("http")
             scheme, _, home = self.parent.rpartition("/")[0].partition("://")
-            below = posixpath.normpath(f"{home}/{quote(reference) if web else reference}")
-            reference = f"{scheme}://{below}"
+            host, _, folder = home.partition("/")
+            # As for browsers, the root of a server or bucket is above itself.
+            below = posixpath.normpath(posixpath.join("/", folder, quote(reference) if web else reference))
+            reference = f"{scheme}://{host}{below}"
         own = isinstance(self.parent, Url) and covers(self.parent.rpartition("/")[0], reference)
         target = Url(reference, self.parent.options if own and isinstance(self.parent, Url) else self._others)
-        self.judge(target, reference)
+        self.judge(target, given)
         return target
 
     @property
@@ -144,9 +147,10 @@ class Access:
                 prefixes.append(self.parent.rpartition("/")[0])
             if not any(covers(prefix, real) for prefix in prefixes):
                 place = real.rpartition("/")[0]
+                leads = f", which is {real}" if reference not in (None, real) else ""
                 raise AccessError(
-                    f"{self.parent} refers to {reference!r}, a URL outside the aggregation file's own place; to read "
-                    f"it, pass allow=[{place!r}] or, on the command line, --allow {shlex.quote(place)}"
+                    f"{self.parent} refers to {reference or real!r}{leads}, a URL outside the aggregation file's own "
+                    f"place; to read it, pass allow=[{place!r}] or, on the command line, --allow {shlex.quote(place)}"
                 )
             return
         if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):

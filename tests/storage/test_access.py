@@ -161,6 +161,17 @@ def test_a_file_behind_a_url_reads_no_files_here_and_no_other_place(reference, a
         Access(Url("https://a.org/d/agg.nca"), allow).resolve(reference)
 
 
+@pytest.mark.parametrize(
+    ("parent", "place"), [("https://a.org/d/e/agg.nca", "https://a.org/etc"), ("s3://b/d/agg.nca", "s3://b/etc")]
+)
+def test_a_reference_above_the_root_of_a_server_is_shown_as_written_and_where_it_leads(parent, place):
+    reference = "../../../../etc/x.nc"
+    said = rf"refers to '{reference}', which is {place}/x\.nc, a URL outside .* allow=\['{place}'\]"
+    with pytest.raises(AccessError, match=said):
+        Access(Url(parent)).resolve(reference)
+    assert Access(Url(parent), [place]).resolve(reference) == f"{place}/x.nc"
+
+
 def test_options_of_a_file_behind_a_url_are_not_sent_to_other_places():
     access = Access(Url("https://a.org/d/agg.nca", Options({"headers": {"Authorization": "x"}})), ["https://b.org/e"])
     found = access.resolve("https://b.org/e/a.nc")
