@@ -167,6 +167,7 @@ def _begin() -> None:
     from cfagg.runtime import progress
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     progress.forget()
 
 

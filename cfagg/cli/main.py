@@ -1,7 +1,7 @@
 """The `cfagg` command: runs the sub-command, and turns every outcome into an exit status and one clear message.
 
 Results go to stdout, messages to stderr.  Exit status: 0 success, 1 findings or a refused loss, 2 wrong usage or
-failure, 130 interrupted, 141 the reader of the output has gone (such as ``| head``).
+failure, 130 interrupted, 141 the reader of the output has gone (such as ``| head``), 143 terminated (SIGTERM).
 
 A sub-command is a module (see `cfagg.cli.options`).  Only the module of the requested sub-command is imported, so that
 ``cfagg --version`` and ``cfagg --help`` are instant.
@@ -13,10 +13,11 @@ import argparse
 import errno
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
@@ -67,7 +68,8 @@ examples:
   cfagg mean temperature.zarr tas --over time --select time=1990/1999
   cfagg obs create recipe.yaml synop.zarr
 
-exit status: 0 success, 1 errors found or a refused loss, 2 wrong usage or failure, 130 interrupted
+exit status: 0 success, 1 errors found or a refused loss, 2 wrong usage or failure, 130 interrupted,
+143 terminated
 """
 
 
@@ -88,17 +90,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments:
         print(_OVERVIEW)
         return 0
+    stops: AbstractContextManager[list[int]] = _terminable() if argv is None else nullcontext([])
+    with stops as terminated:
+        status = _run(arguments, is_own=argv is None)
+    return 143 if status == 130 and terminated else status
+
+
+def _run(arguments: list[str], *, is_own: bool) -> int:
+    """Return the exit status of a command line, which may be that of this process."""
     try:
         args = _parser(arguments).parse_args(arguments, Arguments())
-        if argv is None:
+        if is_own:
             _spare(args.spared)
         with _warnings_as_lines(quiet=args.quiet):
             return _guarded(args.run, args)
     except SystemExit as stop:  # argparse has printed the help, the version or the error
         return stop.code if isinstance(stop.code, int) else 2
-    except KeyboardInterrupt:  # while the command line was being parsed
-        _say("interrupted")
+    except KeyboardInterrupt as stop:  # while the command line was being parsed
+        _say(str(stop) or "interrupted")
         return 130
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """Let SIGTERM end the work as Ctrl-C does, and note it in the list; a second one ends the process at once."""
+    noted: list[int] = []
+
+    def end(number: int, _: object) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        noted.append(number)
+        # A terminal would interrupt the processes of this one, too.
+        for child in sys.modules["multiprocessing"].active_children() if "multiprocessing" in sys.modules else ():
+            child.terminate()
+        raise KeyboardInterrupt("terminated")
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _spare(names: Sequence[str]) -> None:

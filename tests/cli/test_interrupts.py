@@ -1,4 +1,4 @@
-"""Control-C, as the signal that a terminal sends: every job ends with status 130 and says so in a line."""
+"""Control-C, as the signal that a terminal sends, and SIGTERM: every job ends with 130 or 143 and says so in a line."""
 
 import signal
 import subprocess
@@ -23,13 +23,13 @@ JOBS = {
 }
 
 
-def interrupted(arguments: list[str], module: str) -> tuple[int, str]:
-    """Run the command, send it the signal once a module is imported; return the status and what it said."""
+def interrupted(arguments: list[str], module: str, stop: signal.Signals) -> tuple[int, str]:
+    """Run the command, send it a signal once a module is imported; return the status and what it said."""
     command = [sys.executable, "-X", "importtime", "-m", "cfagg", *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if line.split("|")[-1].strip() == module:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(stop)
                 break
         else:
             pytest.fail(f"{module} is not imported")
@@ -37,17 +37,20 @@ def interrupted(arguments: list[str], module: str) -> tuple[int, str]:
         return process.wait(timeout=600), "".join(said)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("stop", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("verb", JOBS)
-def test_control_c_in_a_job_ends_with_status_130_and_a_line(verb: str, places: dict[str, Path]) -> None:
+def test_a_signal_in_a_job_ends_it_with_a_status_and_a_line(
+    verb: str, stop: signal.Signals, expected: int, places: dict[str, Path]
+) -> None:
     module, arguments = JOBS[verb]
     filled = [a.format(**places) for a in arguments]
     for _ in range(5):  # the signal may come when the job is just done, and a target may be left to resume
-        status, said = interrupted(filled, module)
-        if status not in (0, -signal.SIGINT):
+        status, said = interrupted(filled, module, stop)
+        if status not in (0, -stop):
             break
         if "{out}" in arguments:
             filled = [*filled, "--overwrite"]
-    assert (status, "Traceback" in said) == (130, False), said
-    assert "interrupted" in said or "kept" in said
+    assert (status, "Traceback" in said) == (expected, False), said
+    assert "interrupted" in said or "terminated" in said or "kept" in said
     assert len(said.splitlines()) == 1
