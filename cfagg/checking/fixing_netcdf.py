@@ -10,6 +10,7 @@ import numpy as np
 
 from cfagg.errors import TargetError
 from cfagg.formats.hdf5.library import release
+from cfagg.formats.hdf5.library_variables import strings_of
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import check_file, dataset_of
 from cfagg.runtime.netcdf_files import closing_written
@@ -32,6 +33,8 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
         with open_regular(path) as handle:
             # The library follows links out of a file even if it only changes attributes.
             check_file(handle, CONTEXT_SOURCE)
+            changes = list(changes)
+            strings = strings_of(handle, [(c.path or "/", c.attribute) for c in changes if isinstance(c.after, str)])
             release(handle)
         try:
             file = dataset_of(path, "a")
@@ -45,7 +48,8 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             with closing_written(file, path):
                 for one in changes:
                     try:
-                        _change(file, _owner(file, one.path), one)
+                        string = (one.path or "/", one.name) in strings
+                        _change(file, _owner(file, one.path), one, string=string)
                     except (OSError, RuntimeError, AttributeError, LookupError, ValueError, TypeError) as error:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
@@ -77,7 +81,8 @@ def _define_mode(file: Any) -> Iterator[None]:
         file._enddef()
 
 
-def _change(file: Any, owner: Any, one: Change) -> None:
+def _change(file: Any, owner: Any, one: Change, *, string: bool) -> None:
+    """Make a change; the library writes text as characters unless it is to be a `string`."""
     if one.name is None:
         owner.delncattr(one.attribute)
         return
@@ -89,6 +94,8 @@ def _change(file: Any, owner: Any, one: Change) -> None:
     value = one.after
     if isinstance(value, tuple):
         owner.setncattr_string(one.name, list(value))
+    elif string:
+        owner.setncattr_string(one.name, value)
     elif isinstance(value, np.ndarray):
         owner.setncattr(one.name, value if value.size != 1 else value[0])
     else:

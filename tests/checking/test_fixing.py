@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -189,6 +190,25 @@ def test_a_missing_value_that_the_library_does_not_let_be_changed_is_told(tmp_pa
     with open_dataset(tmp_path / "b.nc") as dataset:
         kept = np.asarray(dataset.root.variables["tas"].attributes["_FillValue"]).tolist()
     assert (kept == [-9.0]) != bool(fixed.refused)
+
+
+@pytest.mark.parametrize("name", ["time", "x"])
+def test_texts_stay_strings_or_characters(tmp_path: Path, name: str) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension(name, 2)
+        for owner in (file, file.createVariable("time", "f8", (name,)), file.createVariable("/g/v", "f8", (name,))):
+            owner.setncattr_string("string", "a")
+            owner.setncattr("characters", "a")
+    owners = ["/", "time", "/g/v"]
+    edits = [Edit(None if p == "/" else p, n, "bc") for p in owners for n in ("string", "characters", "new")]
+    report = fix(tmp_path / "a.nc", [finding(*edits)], tmp_path / "b.nc", options=Options(select=("TIM000",)))
+    assert not report.refused
+    with h5py.File(tmp_path / "b.nc") as file:
+        for owner in owners:
+            attributes = file[owner].attrs
+            assert [attributes[n] for n in ("string", "characters", "new")] == ["bc", b"bc", b"bc"]
+            kinds = [attributes.get_id(n).dtype.kind for n in ("string", "characters", "new")]
+            assert kinds == ["O", "S", "S"]
 
 
 def test_groups_are_changed_by_their_paths(tmp_path: Path) -> None:

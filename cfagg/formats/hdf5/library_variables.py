@@ -26,7 +26,7 @@ from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["chunked", "dataset", "fill", "find", "references", "stored"]
+__all__ = ["chunked", "dataset", "fill", "find", "references", "stored", "strings_of"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
@@ -95,6 +95,22 @@ def references(handle: Handle, path: str) -> list[Reference] | None:
             return None
     known = [leads for leads in found if leads is not None]
     return [reference for leads in known for reference in leads] if known else None
+
+
+def strings_of(handle: Handle, attributes: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of some attributes, each with the path of its owner, that are strings and not characters."""
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            return {(path, name) for path, name in attributes if _is_string(file, path, name.encode())}
+        except (*ERRORS, LeavesError):  # also of classic files, which have no strings
+            return set()
+
+
+def _is_string(file: Any, path: str, name: bytes) -> bool:
+    owners = [owner for p in stored_paths(path) if (owner := reach(file, p)) is not None]
+    kinds = [h5py.h5a.open(owner, name).get_type() for owner in owners if h5py.h5a.exists(owner, name)]
+    return any(isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str() for kind in kinds)
 
 
 def _leads(file: Any, path: str) -> list[Reference] | None:
