@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConformError, UnsupportedError
+from cfagg.errors import CfaggError, ConformError, UnsupportedError
 from cfagg.writing.netcdf import blocks
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["encodable"]
+__all__ = ["encodable", "named_dates"]
 
 
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
@@ -74,3 +76,29 @@ def _checked(
             "there, or remove the type from it"
         )
     return values
+
+
+@contextmanager
+def named_dates(target: str, variables: Callable[[], xr.Dataset]) -> Iterator[None]:
+    """Name the variable in an error of xarray about dates in a Dask array, which it raises when they are computed."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, CfaggError):
+            raise
+        found = {str(n): v for n, v in variables().variables.items() if v.chunks and "units" in v.encoding}
+        name = next((n for n, v in found.items() if str(error) == _flaw(v)), None)
+        if name is None:
+            raise
+        raise ConformError(f"{target} was not written: variable {name!r}: {error}") from error
+
+
+def _flaw(variable: xr.Variable) -> str | None:
+    """Return why xarray cannot encode a variable, or `None` if it can."""
+    from xarray.conventions import encode_cf_variable
+
+    try:
+        encode_cf_variable(variable).compute()
+    except ValueError as error:
+        return str(error)
+    return None

@@ -18,6 +18,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.urls import Url, a_place, is_url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.content import Content
+from cfagg.writing.encodable import named_dates
 from cfagg.writing.plan import OnLoss
 from cfagg.writing.report import Report
 from cfagg.writing.sources import aggregated, content_of
@@ -111,14 +112,17 @@ def write(
                 f"{name} is a Zarr store, which holds all values or none: leave out {'= and '.join(given)}="
                 f"{'; give allow= where the source is opened' if 'allow' in given else ''}"
             )
-        return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
+        with named_dates(name, lambda: _as_dataset(obj)):
+            return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
     if isinstance(obj, Aggregation):
         content, losses = _of_aggregation(obj, target, paths(allow))
         return write_file(content, target, losses)
     from cfagg.writing.datasets import content_of_dataset
 
-    return write_file(content_of_dataset(_as_dataset(obj), target.to, str(target.path)), target)
+    dataset = _as_dataset(obj)
+    with named_dates(name, lambda: dataset):
+        return write_file(content_of_dataset(dataset, target.to, str(target.path)), target)
 
 
 def _is_lazy(obj: Any) -> bool:

@@ -120,3 +120,24 @@ def test_bytes_of_a_fixed_length_are_written_to_zarr_and_grow(tmp_path: Path, sh
     if shape:
         cfagg.append(tmp_path / "a.zarr", dataset, "t")
         assert cfagg.open_array(tmp_path / "a.zarr", "v")[...].tolist() == np.concatenate([words, words]).tolist()
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+@pytest.mark.parametrize(
+    ("values", "encoding"),
+    [
+        (np.arange(4) * np.timedelta64(6, "h") + np.datetime64("2000-01-01", "ns"), {"dtype": "i8"}),
+        (np.arange(4) * np.timedelta64(6, "h").astype("m8[ns]"), {"units": "days", "dtype": "i8"}),
+        (np.arange(4) * np.timedelta64(6, "h") + np.datetime64("2000-01-01", "ns"), {}),
+    ],
+)
+def test_dates_of_dask_that_do_not_fit_their_units_are_refused_by_name(
+    tmp_path: Path, name: str, values: Any, encoding: dict[str, Any]
+) -> None:
+    own = {"units": "days since 2000-01-01", **encoding}
+    dataset = xr.Dataset({"good": ("x", values), "odd": ("x", values, {}, own)}).chunk(x=2)
+    expected = ConformError if "dtype" in own or name == "a.nc" else UnsupportedError
+    with pytest.raises(expected, match=rf"variable 'odd'.*{own['units']}") as caught:
+        cfagg.write(dataset, tmp_path / name)
+    assert "encoding" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
