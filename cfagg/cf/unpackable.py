@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.cf.missing import typed_fills
+from cfagg.cf.packing import read_as
+from cfagg.cf.values import reinterpret
 from cfagg.errors import ConventionError
 
 __all__ = ["UnpackableError", "check_packing", "real_packing"]
@@ -71,7 +74,7 @@ def _one(value: Any) -> Any:
 def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return attributes with which xarray unpacks values to real numbers, as CF requires: a real ``scale_factor``.
 
-    Of values whose sign ``_Unsigned`` changes, it takes only the ``_FillValue`` for missing.
+    Of values whose sign ``_Unsigned`` changes, it reads only the ``_FillValue`` as they are stored.
 
     >>> real_packing({"scale_factor": 2, "_FillValue": -1}, np.dtype("i2"))
     {'scale_factor': np.float64(2.0), '_FillValue': -1}
@@ -88,8 +91,13 @@ def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[st
             out[key] = np.float64(value)
         elif isinstance(out[key], list | tuple):
             out[key] = value
-    if "_Unsigned" in out and dtype.kind in "iu" and "_FillValue" not in out:
-        gap = _one(out.get("missing_value"))
-        if gap is not None and gap == gap.astype(dtype):
+    gaps = np.asarray(out.get("missing_value", ())).reshape(-1)
+    if "_Unsigned" in out and dtype.kind in "iu" and gaps.dtype.kind in "iuf" and gaps.size:
+        gap, fill = _one(gaps), _one(out.get("_FillValue"))
+        if "_FillValue" not in out and gap is not None and gap == gap.astype(dtype):
             out["_FillValue"] = gap.astype(dtype)
+        elif fill is None or np.any(gaps != fill):
+            meant = read_as(dtype, out)
+            typed = typed_fills((reinterpret(v, dtype, meant) for v in gaps.tolist()), meant)
+            out |= {"missing_value": np.array(typed)} if typed else {}
     return out

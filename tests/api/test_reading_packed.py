@@ -122,6 +122,18 @@ def test_the_missing_value_of_numbers_in_a_type_of_another_sign_is_missing(tmp_p
         assert not (tmp_path / f"{to}.nc.fragments").exists()
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("more", [{}, {"scale_factor": 0.5}, {"_FillValue": -2}, {"_FillValue": -1}])
+@pytest.mark.parametrize("gaps", [[5, -1], [-1]])
+def test_each_missing_value_of_numbers_in_a_type_of_another_sign_is_missing(tmp_path, form, more, gaps):
+    stored = np.array([1, -1, -2, 5], "i1")
+    attributes = {"_Unsigned": "true", "missing_value": np.array(gaps, "i1") if form == "nc" else gaps, **more}
+    path = make(tmp_path, form, {"v": (stored, attributes)})
+    missing = [v in {*gaps, more.get("_FillValue")} for v in stored.tolist()]
+    expected = np.where(missing, np.nan, stored.view("u1") * more.get("scale_factor", 1))
+    np.testing.assert_array_equal(cfagg.read(path).v, expected)
+
+
 def test_a_variable_with_whole_numbers_as_factors_is_written_as_a_reference(tmp_path):
     path = make(tmp_path, "nc", {"v": (SHORT, {"scale_factor": 2, "_FillValue": -1})})
     cfagg.write(cfagg.read(path), tmp_path / "out.nc")
