@@ -205,7 +205,7 @@ class AggregationReader(Reader):
         """Return how a selection of partition `i` is read and conformed, or `None` if its file has to be opened."""
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return None
-        where = self._fragments.where(i)
+        where = self._fragments.where_indexed(i)
         self._fragments.check_format(i, where)
         if located.packing is not None:
             fitted = self._fragments.fitted_field(i, located)

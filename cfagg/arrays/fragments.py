@@ -104,6 +104,14 @@ class Fragments:
         """Return the place of partition `i` for messages."""
         return f"file {self.access.parent}, variable {self.aggregation.name!r}, partition {self.index(i)}"
 
+    def where_indexed(self, i: int) -> str:
+        """Return the place of partition `i` for messages about what an index says of it, which may be wrong."""
+        name = None if self.lookup is None else self.lookup.name
+        if name is None:
+            return self.where(i)
+        # Rows of files that have not changed are kept when an index is refreshed.
+        return f"{self.where(i)} (by the index {name}: if its file is right, remove that and run cfagg index again)"
+
     def path(self, i: int) -> str:
         """Return the absolute path of the file of partition `i`, which the policy allows and which is not a URL."""
         try:
@@ -135,7 +143,7 @@ class Fragments:
 
             stored = self._addressed_field(i, path, where, judge)
             if stored is not None:
-                return self.field(stored, where, lambda: self._opened_field(i, path, where))
+                return self.field(stored, self.where_indexed(i), lambda: self._opened_field(i, path, where))
             return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
         if address is None:
             address = self._numbered(i, path, where)
@@ -149,7 +157,7 @@ class Fragments:
             judge(handle.real)
             found = self.lookup.stored(handle, path, address, group)
         if found is not None:
-            return self.made(i, found, where, partial(locate, path, address, of_name, group, judge))
+            return self.made(i, found, self.where_indexed(i), partial(locate, path, address, of_name, group, judge))
         return self.made(i, locate(path, address, of_name, group, judge), where)
 
     def _opened_field(self, i: int, path: str, where: str) -> Fragment:

@@ -65,6 +65,11 @@ class IndexLookup:
         return f"<IndexLookup of {self.path}>"
 
     @property
+    def name(self) -> str | None:
+        """The file of the index, or `None` for an index in memory."""
+        return self.path if self._mine is None else None
+
+    @property
     def opened(self) -> OpenedIndex:
         """The index as currently in its file."""
         return self._mine or _open(self.path)

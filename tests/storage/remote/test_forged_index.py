@@ -103,6 +103,24 @@ def test_rows_of_other_places_are_never_opened(folder: Path, server: Server, ope
     assert [name for name in opened if "secret" in name or name.startswith(("/dev", "/proc")) or "fifo" in name] == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [('"attributes":{}', '"attributes":{"units":"m"}'), ('"<f4"', '"<i8"'), ('"<f4"', '"|S1"')]
+)
+def test_an_error_by_a_description_in_an_index_names_the_index_and_how_to_build_it_anew(
+    folder: Path, old: str, new: str
+) -> None:
+    path = parted(folder / "own" / "x.nca", [f"data/{i}.nc" for i in range(COUNT)])
+    cfagg.index(path)
+    name = Path(f"{path}.cfagg-index")
+    forge(path, headers=tuple(header.replace(old, new) for header in open_index(name).headers))
+    for ask in (slice(None), [3]):
+        with pytest.raises(CfaggError, match=rf"by the index {name}: .* remove that and run cfagg index again"):
+            cfagg.read(path).v[ask].load()
+    name.unlink()
+    cfagg.index(path)
+    assert np.array_equal(cfagg.read(path).v, VALUES)
+
+
 @pytest.mark.parametrize("how", ["above", "absolute", "link", "link to a folder", "server", "proc"])
 def test_an_index_that_is_right_lets_no_reference_be_read_that_may_not_be(
     folder: Path, server: Server, opened: list[str], how: str
