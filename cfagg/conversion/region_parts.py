@@ -17,7 +17,7 @@ from cfagg.conversion.plan import Array, build_plan
 from cfagg.conversion.request import Request
 from cfagg.conversion.schedule import cut
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.errors import ConformError, LimitError, UnsupportedError
+from cfagg.errors import ConformError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.zarr.encoding import encoder
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.model import Grid, Regular
@@ -54,16 +54,24 @@ class Part:
         found = self.there
         if isinstance(found.reader, ZarrReader):
             return found.reader.array
-        if found.dtype.kind not in "OS":
-            return None
+        # Text is read by zarr-python, but written by cfagg.
+        return replace(self.own(), dtype=found.dtype, fill_value=found.padding) if found.dtype.kind in "OS" else None
+
+    def own(self) -> ZarrArray:
+        """Return the array as described by its own metadata; a `TargetError` if they are ahead of the store's."""
 
         def document(key: str) -> bytes | None:
             one = self.place.read(key)
             return None if one is None else one[0]
 
-        # Text is read by zarr-python, but written by cfagg.
-        whole = array_of(self.place.store, found.path, document, None, any_type=True)
-        return replace(whole, dtype=found.dtype, fill_value=found.padding)
+        found = array_of(self.place.store, self.there.path, document, None, any_type=True)
+        if found.shape != self.there.shape:
+            raise TargetError(
+                f"{self.place.store}: array {self.there.path!r} has the shape {found.shape} by its own metadata, but "
+                f"{self.there.shape} by those of the store: an append is under way or was interrupted; wait for it, or "
+                "append again, which completes or undoes it"
+            )
+        return found
 
     @property
     def edges(self) -> Sequence[Any]:
@@ -163,6 +171,7 @@ def writable(part: Part, region: Region) -> Array | None:
         return None
     where = f"variable {array.path!r}"
     if crossing is None and touched:
+        part.own()
         raise UnsupportedError(
             f"{store}: {where} has codecs or metadata that cfagg does not read itself, so no part of it can be "
             "written; convert the store to a new one first"

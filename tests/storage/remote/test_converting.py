@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.conversion import schedule
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, TargetError
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
@@ -72,6 +74,19 @@ def test_a_part_of_a_store_in_a_bucket_is_written(rows, cloud, tmp_path) -> None
     part.to_netcdf(tmp_path / "part.nc")
     cfagg.convert(tmp_path / "part.nc", url, region={"x": slice(100, None)}, target_options=options)
     np.testing.assert_array_equal(_read(url, options), np.concatenate([VALUES[:100], -VALUES[100:]]))
+
+
+def test_a_part_is_not_written_while_an_array_is_ahead_of_its_store(rows, bucket, tmp_path) -> None:
+    zarr.consolidate_metadata(rows)
+    url = bucket.put(rows, "ahead")
+    own = json.loads((rows / "v" / "zarr.json").read_text())
+    # As an append leaves it that was cut short.
+    bucket.client.put_object(
+        Bucket=bucket.name, Key="ahead/rows.zarr/v/zarr.json", Body=json.dumps(own | {"shape": [N + 10, N]})
+    )
+    xr.Dataset({"v": (("x", "y"), -VALUES[:5])}).to_netcdf(tmp_path / "part.nc", encoding={"v": {"_FillValue": None}})
+    with pytest.raises(TargetError, match=r"the shape \(210, 200\) by its own .* an append is under way"):
+        cfagg.convert(tmp_path / "part.nc", url, region={"x": slice(0, 5)}, target_options=bucket.options)
 
 
 def test_secrets_are_not_sent_to_workers_and_nothing_is_asked(rows) -> None:
