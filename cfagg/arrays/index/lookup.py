@@ -203,6 +203,7 @@ def lookup_for(path: str, index: bool | str | os.PathLike[str] | Index | IndexLo
         name = path.beside(f"{path}{SUFFIX}") if isinstance(path, Url) else f"{path}{SUFFIX}"
     else:
         name = absolute(a_place(index, expected="name an index"))
+        _absent.pop(name, None)  # it may just have been written
     if not _is_there(name):
         if index is True:
             return None

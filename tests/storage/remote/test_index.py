@@ -91,6 +91,18 @@ def test_a_refreshed_index_has_what_changed(path: Path, server: Server, folder: 
     assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values[8:10], [-1, -2])
 
 
+def test_an_index_that_is_named_is_asked_for_though_it_was_not_there_a_moment_ago(
+    path: Path, server: Server, folder: Path
+) -> None:
+    place = f"{server.url}/x.nca"
+    assert np.array_equal(cfagg.read(place).v.values, VALUES)
+    cfagg.index(path, allow=[server.url])
+    ds = cfagg.read(place, index=f"{place}.cfagg-index")
+    server.seen.clear()
+    assert np.array_equal(ds.v.values, VALUES)
+    assert len(server.seen) == 10
+
+
 def test_what_no_server_can_prove_is_read_without_the_index(path: Path, server: Server) -> None:
     server.dated = False
     report = cfagg.index(path, allow=[server.url])
