@@ -136,7 +136,7 @@ def _add(
         b = builder.coordinate(sigma, part.names)
         b_bounds = builder.group.variables[b].attributes.get("bounds")
         of = {"standard_name": standard_name, "formula_terms": formula.format(a="{self}", b=b, field=surface)}
-        of_bounds = {**of, "formula_terms": formula.format(a="{self}", b=b_bounds, field=surface)}
+        of_bounds = {"formula_terms": formula.format(a="{self}", b=b_bounds, field=surface)}
         aux.append(
             builder.coordinate(
                 next(c for c in coordinates if c.name == term), part.names, of, of_bounds if b_bounds else None

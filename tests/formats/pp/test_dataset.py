@@ -247,8 +247,8 @@ def test_hybrid_heights_have_formula_terms_where_the_orography_is_in_the_file() 
     height = group.variables["level_height"]
     assert height.text("standard_name") == "atmosphere_hybrid_height_coordinate"
     assert height.text("formula_terms") == "a: level_height b: sigma orog: surface_altitude"
-    of_bounds = group.variables["level_height_bounds"].text("formula_terms")
-    assert of_bounds == "a: level_height_bounds b: sigma_bounds orog: surface_altitude"
+    of_bounds = group.variables["level_height_bounds"].attributes
+    assert of_bounds == {"formula_terms": "a: level_height_bounds b: sigma_bounds orog: surface_altitude"}
     assert values(group, "level_height").tolist() == [100.0, 200.0]
     assert values(group, "level_height_bounds").tolist() == [[50.0, 150.0], [150.0, 250.0]]
     assert values(group, "sigma").tolist() == [0.9, 0.8]
