@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import limits
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError, SourceNotFoundError
 from cfagg.formats.metadata.foreign import too_long
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
@@ -78,7 +78,8 @@ def _tree(store: Store) -> Node:
     """Return the root node with all below it."""
     top = read_node(store, "")
     if top is None:
-        raise SourceError(no_store(store.source, is_remote=store.is_remote))
+        missing = SourceNotFoundError if store.is_remote else SourceError
+        raise missing(no_store(store.source, is_remote=store.is_remote))
     if top.is_array:
         return top
     consolidated = _consolidated(store, top) if store.is_remote else None

@@ -124,7 +124,7 @@ def test_what_is_not_there_is_told_with_the_answer_of_the_server(tmp_path: Path,
     said = rf"{name} is neither a file that can be read nor a Zarr store: the server answers 404 \(not found\)"
     with served(tmp_path) as server:
         for ask in (open_dataset, cfagg.read, cfagg.show):
-            with pytest.raises(SourceError, match=said):
+            with pytest.raises(FileNotFoundError, match=said):
                 ask(f"{server.url}/{name}")
 
 
