@@ -21,7 +21,7 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
 from cfagg.display.escape import printable
-from cfagg.errors import CfaggError, LimitError, UnsupportedError
+from cfagg.errors import CfaggError, LimitError, OptionError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.zarr.attributes import with_number
@@ -167,9 +167,11 @@ class LazyArray:
 
         meta = np.empty((0,) * self.ndim, self.dtype)
         # Lists of indices are left to dask, which applies them one after another.
-        return dask.array.from_array(
-            self, chunks=self.chunks if chunks is None else chunks, asarray=False, fancy=False, meta=meta
-        )
+        chosen = self.chunks if chunks is None else chunks
+        try:
+            return dask.array.from_array(self, chunks=chosen, asarray=False, fancy=False, meta=meta)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise OptionError(f"chunks={chunks!r} do not divide an array of shape {self.shape}: {error}") from error
 
 
 def _lengths(axis: Regular | npt.NDArray[np.int64], size: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from cfagg.errors import (
     SourceError,
     StaleError,
 )
-from cfagg.errors.arguments import a_function
+from cfagg.errors.arguments import a_function, a_path
 from cfagg.findings.finding import Finding
 from cfagg.observations.checking_rows import (
     BREACHES,
@@ -95,6 +95,7 @@ def check_store(
     """
     from cfagg.observations.store import open_store
 
+    path = a_path(path, expected="name a store")
     a_function(progress, "progress")
     try:
         store = open_store(path, options, allow)

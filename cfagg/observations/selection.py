@@ -71,7 +71,7 @@ def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
     """Return the names given for an option, which must all be known and unique."""
     if isinstance(value, str):
         names: list[Any] = [value]
-    elif isinstance(value, Iterable) and not isinstance(value, Mapping):
+    elif isinstance(value, Iterable) and not isinstance(value, Mapping) and getattr(value, "shape", None) != ():
         names = list(value)
     else:
         raise OptionError(f"{option}={value!r} must be the name of a variable or a sequence of names")

@@ -93,6 +93,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
     "aggregate progress": ("progress", lambda x, _: cfagg.aggregate(FILE, progress=x)),
     "index progress": ("progress", lambda x, _: cfagg.index(FILE, output="b.index", progress=x)),
     "create_observations progress": ("progress", lambda x, _: cfagg.create_observations(RECIPE, "o.zarr", progress=x)),
+    "check_store path": ("path", lambda x, _: check_store(x)),
     "check_store progress": ("progress", lambda x, _: check_store("o.zarr", progress=x)),
     "read chunks of a dimension": ("chunks", lambda x, _: cfagg.read(FILE, chunks={"x": x})),
     "to_html path": ("path", lambda x, _: cfagg.check(FILE).to_html(x)),
@@ -152,6 +153,17 @@ def test_an_array_without_dimensions_is_no_list_of_names(
 def test_lengths_of_chunks_that_are_none_are_named(chunks: Any) -> None:
     with pytest.raises(cfagg.errors.OptionError, match=r"^chunks: found .* for '(x|all)'; expected a length"):
         cfagg.read(FILE, chunks=chunks)
+
+
+@pytest.mark.parametrize("chunks", [0, 2**70, 1.5, float("nan"), "1e400", "many"])
+def test_chunks_that_dask_cannot_make_are_named(chunks: Any) -> None:
+    with pytest.raises(cfagg.errors.OptionError, match=r"^chunks=.* do not divide an array of shape \(4, 3\): "):
+        cfagg.open_array(STORE, "tas").to_dask(chunks=chunks)
+
+
+def test_a_format_of_reports_that_is_no_text_is_named() -> None:
+    with pytest.raises(cfagg.errors.OptionError, match=r"^\[\] is not a format of reports"):
+        cfagg.check(FILE).to_text([])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("stride", [np.array([1, 2]), int])
