@@ -32,7 +32,6 @@ _NOT_OF_DIALECTS = frozenset(
         "codec",
         "level",
         "missing",
-        "resume",
         "verify",
         "workers",
         "memory",
@@ -200,6 +199,8 @@ def convert(
     kind = kind_of(name, to, netcdf="netcdf")
     given = _given(asked)
     if kind in DIALECTS:
+        if resume:
+            refuse_options(["resume"], f"{name} is written as a whole, so that no run leaves anything to resume")
         why = f"{name} is an aggregation file in {kind}, which refers to values in their files"
         refuse_options([option for option in given if option in _NOT_OF_DIALECTS], why)
         from cfagg.writing.writing import target_of, translate

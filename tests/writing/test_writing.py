@@ -568,6 +568,11 @@ def test_convert_takes_nc_for_plain_netcdf(parts):
         assert "nca_array" not in file["tas"].ncattrs()
 
 
+def test_an_aggregation_has_nothing_to_resume(tmp_path):
+    with pytest.raises(OptionError, match="is written as a whole, so that no run leaves anything to resume: leave out"):
+        cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nca", resume=True)
+
+
 @pytest.mark.parametrize("option", [{"chunks": {"time": 1}}, {"codec": "gzip"}, {"resume": True}, {"workers": 2}])
 def test_options_of_zarr_are_refused_for_aggregation_files(parts, option):
     with pytest.raises(OptionError, match=f"leave out {next(iter(option))}="):
