@@ -591,5 +591,21 @@ def test_what_was_never_written_is_missing_in_the_store_too(tmp_path, zarr_forma
     assert found["v"].dtype == dtype
 
 
+@FORMATS
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_without_a_missing_value_what_was_never_written_stays_the_number_that_is_read(tmp_path, zarr_format, dtype):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as root:
+        root.createDimension("x", 3)
+        root.createVariable("v", dtype, ("x",))[:1] = 7
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format, verify=True)
+    default = np.array(netCDF4.default_fillvals[dtype], dtype)
+    for path in (tmp_path / "a.nc", tmp_path / "out.zarr"):
+        assert cfagg.read(path).v.values.tolist() == [7, default, default]
+    cfagg.aggregate(tmp_path / "a.nc", output=tmp_path / "all.nc")
+    convert(tmp_path / "all.nc", tmp_path / "all.zarr", zarr_format=zarr_format)
+    gap = np.nan if dtype == "f4" else default
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "all.zarr").v, [7, gap, gap])
+
+
 def test_a_missing_value_that_is_text_says_nothing_of_what_was_never_written():
     assert Unwritten.of(np.dtype("f4"), {"missing_value": "none"}, "a.nc") is None
