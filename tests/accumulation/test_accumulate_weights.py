@@ -252,8 +252,8 @@ def test_a_cell_of_weight_0_is_not_missing(tmp_path):
             ConformError,
             r"2 of the 6 weights are negative, the first at \(2,\)",
         ),
-        (np.array([1, np.nan, 1, 1, 1, 1])[:, None], ConformError, "1 of the 6 weights are missing"),
-        (np.ma.masked_equal(np.arange(6), 3)[:, None], ConformError, "1 of the 6 weights are missing"),
+        (np.array([1, np.nan, 1, 1, 1, 1])[:, None], ConformError, "1 of the 6 weights is missing"),
+        (np.ma.masked_equal(np.arange(6), 3)[:, None], ConformError, "1 of the 6 weights is missing"),
         (np.array([1, np.inf, 1, 1, 1, 1])[:, None], ConformError, "infinite"),
         (["a", "b"], ConformError, "not an array of numbers"),
         (np.ones((10, 6, 8)) + 1j, ConformError, "not an array of numbers: its type is complex128"),
@@ -274,7 +274,7 @@ def test_what_is_no_weight_is_refused(store, weights, error, message):
 
 def test_weights_with_missing_values_or_too_large_are_refused(store):
     put(store, "w", np.array([1, 2, 3, 4, 5, -9.0]), ["lat"], missing_value=-9.0)
-    with pytest.raises(ConformError, match="1 of the 6 weights of 'w' are missing"):
+    with pytest.raises(ConformError, match="1 of the 6 weights of 'w' is missing"):
         found(store, "w")
     with pytest.raises(LimitError, match="the weights 'w' take 48 bytes"):
         found(store, "w", memory=40)
