@@ -87,6 +87,10 @@ def query(
             sums[axis] = Runs.of_slice(along, length)
         else:
             sums[axis] = Runs.of_positions(np.atleast_1d(along))
+    if (dim is None or dim is ...) and not reduced and kept:
+        # The whole selection is one cell. As of any range, its sum is 0 if it is missing.
+        axis, cell = kept.popitem()
+        sums[axis] = Runs.of_positions(np.atleast_1d(cell))
     return Query(labels, picked, reduced, grouping, Request(sums, kept))
 
 

@@ -14,6 +14,7 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.accumulation.accumulated import Accumulated, open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.labels import Labels
@@ -475,3 +476,16 @@ def test_a_view_of_the_array_answers_as_the_view(plain, statistic):
             found = getattr(viewed, statistic)(dim, isel)
             assert_same(found, getattr(view.isel(isel), statistic)(dim))
     assert_same(getattr(viewed.groupby("time.season"), statistic)(), getattr(view.groupby("time.season"), statistic)())
+
+
+@pytest.mark.parametrize("weights", [None, "area"])
+def test_the_sum_of_one_missing_cell_is_0_as_that_of_any_range(tmp_path, weights):
+    fields = dataset(steps=20)
+    fields["tas"][3, 2, 1] = np.nan
+    acc, array = stored(tmp_path / "a.zarr", fields, (10, 3, 4), weights=weights)
+    cell = {"time": 3, "lat": 2, "lon": 1}
+    assert acc.sum(isel=cell).item() == array.isel(cell).sum().item() == 0
+    assert acc.sum(..., isel=cell).item() == 0
+    assert np.isnan(acc.sum([], isel=cell))
+    own = cfagg.read(str(tmp_path / "a.zarr"))["tas"].isel(cell).cfagg
+    assert own.sum(weights=None if weights is None else "stored").item() == 0

@@ -103,6 +103,6 @@ def not_listed(result: Outcome) -> Iterator[tuple[str, str]]:
 
 def render(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
     """Yield the text of a check in one of `FORMATS` piece by piece; results are consumed one by one and not kept."""
-    if not isinstance(format, str) or format not in FORMATS:
+    if not isinstance(format, str) or format not in FORMATS:  # type: ignore[redundant-expr]
         raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
     yield from import_module(FORMATS[format]).render(results, style)
