@@ -89,7 +89,7 @@ def test_defaults_in_help_texts_are_those_of_the_functions() -> None:
     assert budget.parse_size(shown(["convert"], "--memory")) == default(convert)
     assert budget.parse_size(shown(["accumulate"], "--memory")) == default(accumulate)
     assert budget.parse_size(shown(["obs", "create"], "--memory")) == default(create_observations)
-    assert float(shown(["check"], "--timeout")) == url._WAIT
+    assert float(shown(["check"], "--timeout")) == url.WAIT
 
 
 def test_a_pool_keeps_an_eighth_of_what_the_process_may_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def survey(c: Context) -> Survey:
             found.add(use.problem("REF002", error.message), len(use.fragments))
     if access is not None:
         with task("fragments", len(by_path)) as step:
-            for problem in _Opening(by_path, access, step, c.options.word_size).problems():
+            for problem in _Opening(by_path, access, step, c.options.word_size, _times(c)).problems():
                 found.add(problem)
     return found
 
@@ -143,8 +143,14 @@ def _access(c: Context) -> Access | None:
     if not is_url(c.dataset.source):
         return None
     given = {} if c.options.storage is None else c.options.storage.given
-    times = {} if c.options.timeout is None else dict.fromkeys(("timeout", "deadline"), c.options.timeout)
-    return Access(a_place(c.dataset.source.rstrip("/"), {**times, **given}, c.options.allow), c.options.allow)
+    return Access(a_place(c.dataset.source.rstrip("/"), {**_times(c), **given}, c.options.allow), c.options.allow)
+
+
+def _times(c: Context) -> dict[str, float]:
+    """Return the time limits of requests, those for the dataset itself, as options of URLs."""
+    from cfagg.formats.metadata.url import WAIT
+
+    return dict.fromkeys(("timeout", "deadline"), c.options.timeout or WAIT)
 
 
 def _uses(variable: Variable, aggregation: Aggregation) -> Iterator[_Use]:
@@ -182,6 +188,7 @@ class _Opening:
     access: Access
     step: Callable[[], None]
     word_size: int | None
+    times: dict[str, float]
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problems of all files, in their order."""
@@ -238,7 +245,7 @@ class _Opening:
         from cfagg.checking.opening import open_dataset, open_file
 
         if isinstance(path, Url):
-            return _elsewhere(path)
+            return _elsewhere(Url(path, replace(path.options, given={**self.times, **path.options.given})))
         if os.path.isdir(path):  # noqa: PTH112
             return open_dataset(path)
         # The open file itself is checked and read, even if another one replaces it meanwhile.
@@ -267,13 +274,14 @@ class _Opening:
 
 def _elsewhere(url: Url) -> Dataset:
     """Return the model of a fragment dataset on another machine, read under the policy that admitted its URL."""
+    from cfagg.arrays.datasets import with_aggregations
     from cfagg.formats.metadata.url import file_at, of_handle, store_at
     from cfagg.formats.metadata.zarr import open_store
 
     handle = file_at(url)
     if handle is None and not url.rstrip("/").endswith(".zarr"):
         handle = handles.renew(url)  # raises an error if it is absent or may not be read
-    return open_store(store_at(url)) if handle is None else of_handle(handle)
+    return with_aggregations(open_store(store_at(url)) if handle is None else of_handle(handle))
 
 
 def _unread(path: str, use: _Use) -> Problem:

@@ -131,8 +131,10 @@ class Access:
 
     @property
     def _others(self) -> Options:
-        """The options for URLs that the user allows; no options of the parent are sent there."""
-        return Options({}, tuple(a for a in self.allow if is_url(a)), guarded=isinstance(self.parent, Url))
+        """The options for URLs that the user allows: only the time limits of the parent, nothing that is sent."""
+        own = self.parent.options.given if isinstance(self.parent, Url) else {}
+        times = {name: own[name] for name in ("timeout", "deadline") if name in own}
+        return Options(times, tuple(a for a in self.allow if is_url(a)), guarded=isinstance(self.parent, Url))
 
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file (its real path; it may already be open) outside the places that may be read."""

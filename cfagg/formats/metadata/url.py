@@ -19,13 +19,13 @@ from cfagg.storage.places import new_source
 from cfagg.storage.remote_file import BLOCK, RemoteBytes
 from cfagg.storage.urls import Url, a_place
 
-__all__ = ["file_at", "is_consolidated", "of_handle", "open_url", "store_at"]
+__all__ = ["WAIT", "file_at", "is_consolidated", "of_handle", "open_url", "store_at"]
 
 #: Most bytes that are read from one file for its metadata.
 _MOST = 1 << 29
 
 #: Seconds that a server may take for one request, and the factor for a whole dataset.
-_WAIT, _WAITS = 30.0, 10
+WAIT, _WAITS = 30.0, 10
 
 
 def file_at(url: Url, *, ahead: bool = False) -> Handle | None:
@@ -98,7 +98,7 @@ class _Patient:
     def __init__(self, place: str, url: Url, timeout: float | None) -> None:
         from cfagg.storage.places import make_source
 
-        wait = timeout or _WAIT
+        wait = timeout or WAIT
         self.path = place
         self._source = make_source(place, {"timeout": wait, "deadline": wait, **url.options.given}, url.options.allow)
         self._most = _WAITS * wait

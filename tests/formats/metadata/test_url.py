@@ -167,6 +167,33 @@ def test_a_server_that_says_nothing_is_given_up_in_time(silent: str, name: str) 
     assert time.monotonic() - start < 60
 
 
+AGGREGATION = """netcdf a { dimensions: x = 2 ; f = 1 ; variables:
+float v ; v:units = "1" ; v:aggregated_dimensions = "x" ; v:aggregated_data = "map: m uris: u identifiers: i" ;
+int m(f, f) ; string u(f) ; string i ; :Conventions = "CF-1.13" ; data: m = 2 ; u = "%s" ; i = "v" ; }"""
+
+
+@pytest.mark.parametrize("is_remote", [True, False])
+def test_a_server_of_fragments_that_says_nothing_is_given_up_in_time(
+    tmp_path: Path, silent: str, is_remote: bool
+) -> None:
+    path = write_cdl(AGGREGATION % f"{silent}/b.nc", tmp_path / "a.nc")
+    with served(tmp_path) as server:
+        source = f"{server.url}/a.nc" if is_remote else path
+        found = cfagg.check(source, references=True, allow=[silent], timeout=0.5, select=["REF003"]).findings
+    assert [f.code for f in found] == ["REF003"]
+    assert "b.nc cannot be read within 0.5 s" in found[0].message
+
+
+def test_fragments_on_a_server_may_be_aggregations(tmp_path: Path) -> None:
+    write_cdl("netcdf c { dimensions: x = 2 ; variables: float v(x) ; data: v = 1, 2 ; }", tmp_path / "c.nc")
+    write_cdl(AGGREGATION % "c.nc", tmp_path / "b.nc")
+    write_cdl(AGGREGATION % "b.nc", tmp_path / "a.nc")
+    with served(tmp_path) as server:
+        assert cfagg.read(f"{server.url}/a.nc").v.values.tolist() == [1, 2]
+        found = cfagg.check(f"{server.url}/a.nc", references=True, select=["REF"], ignore=["REF001"]).findings
+    assert [f for f in found if f.severity == "error"] == []
+
+
 def test_the_command_says_that_a_server_says_nothing(silent: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--timeout", "0.5", f"{silent}/a.nc"]) == 2
     assert "cannot be read within 0.5 s" in capsys.readouterr().out
