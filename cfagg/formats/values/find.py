@@ -146,7 +146,10 @@ def _refuse_untyped(handle: Handle, dataset: netCDF4.Dataset, address: str, cont
     where, _, name = address.strip("/").rpartition("/")
     group = netcdf.subgroup(dataset, where) if dataset.disk_format == "HDF5" else None
     if group is not None and (why := untyped(handle, group.path, group.variables, group.dimensions).get(name)):
-        raise UnsupportedError(context.said(f"variable {address!r} of {handle.key.path} cannot be read: {why}"))
+        remedy = f"or leave it out with drop_variables={[name]!r}"
+        raise UnsupportedError(
+            context.said(f"variable {address!r} of {handle.key.path} cannot be read: {why}, {remedy}")
+        )
 
 
 def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
