@@ -20,7 +20,7 @@ from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
-from cfagg.writing.encodable import encodable
+from cfagg.writing.encodable import encodable, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
 
@@ -44,7 +44,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     # Variables whose values stay where they are are not encoded, since that would read dates.
     plain = {
         n: encodable(v, str(n)) if readers[n] is None else v
-        for n, v in described_by.items()
+        for n, v in ((n, with_gaps(v)) for n, v in described_by.items())
         if not isinstance(readers[n], AggregationReader)
     }
     encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.missing import typed_fills
+from cfagg.cf.packing import read_as
+from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggError, ConformError, UnsupportedError
 from cfagg.writing.netcdf import blocks
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["encodable", "named_dates"]
+__all__ = ["encodable", "named_dates", "with_gaps"]
 
 
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
@@ -50,6 +53,27 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     for part in blocks(values.shape, 8):  # packed numbers take 8 bytes each while they are checked
         check(np.asarray(values[part]))
     return variable.copy(data=values)
+
+
+def with_gaps(variable: xr.Variable) -> xr.Variable:
+    """Return a variable with several missing values, which xarray reads but does not encode, in a form that it does.
+
+    Missing elements get the ``_FillValue``, or else the first of the values, which are an attribute like any other.
+    """
+    encoding = dict(variable.encoding)
+    gaps, fill = np.asarray(encoding.get("missing_value", ())).reshape(-1), encoding.get("_FillValue")
+    if gaps.dtype.kind not in "iuf" or not gaps.size or (gaps.size == 1 and (fill is None or gaps[0] == fill)):
+        return variable
+    stored = np.dtype(encoding.get("dtype") or variable.dtype)
+    meant = read_as(stored, encoding)
+    typed = typed_fills((reinterpret(v, meant, stored) for v in gaps.tolist()), stored)
+    if not typed:
+        return variable
+    del encoding["missing_value"]
+    made = variable.copy(deep=False)
+    made.encoding = {"_FillValue": typed[0], **encoding}
+    made.attrs = {**variable.attrs, "missing_value": np.array(typed)}
+    return made
 
 
 def _checked(

@@ -134,6 +134,22 @@ def test_each_missing_value_of_numbers_in_a_type_of_another_sign_is_missing(tmp_
     np.testing.assert_array_equal(cfagg.read(path).v, expected)
 
 
+@pytest.mark.parametrize("form", ["nc", "zarr"])
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("more", [{}, {"_Unsigned": "true"}, {"_FillValue": -2}, {"scale_factor": np.float32(0.5)}])
+def test_several_missing_values_are_written_and_missing_again(tmp_path, form, changed, more):
+    gaps = np.array([5, -1], "i1")
+    path = make(tmp_path, "nc", {"v": (np.array([1, -1, -2, 5], "i1"), {"missing_value": gaps, **more})})
+    found = cfagg.read(path)
+    found = found.isel(x=[1, 0, 3, 2]) if changed else found
+    cfagg.write(found, tmp_path / f"b.{form}")
+    again = cfagg.read(tmp_path / f"b.{form}")
+    np.testing.assert_array_equal(again.v, found.v)
+    stored = cfagg.read(tmp_path / f"b.{form}", mask_and_scale=False).v
+    if form == "zarr" or changed:
+        assert sorted(np.ravel(stored.attrs["missing_value"]).tolist()) == [-1, 5]
+
+
 def test_a_variable_with_whole_numbers_as_factors_is_written_as_a_reference(tmp_path):
     path = make(tmp_path, "nc", {"v": (SHORT, {"scale_factor": 2, "_FillValue": -1})})
     cfagg.write(cfagg.read(path), tmp_path / "out.nc")

@@ -21,7 +21,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.encodable import encodable
+from cfagg.writing.encodable import encodable, with_gaps
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
@@ -96,7 +96,7 @@ def _job(name: str, variable: Any) -> _Job:
         raise UnsupportedError(
             f"variable {name!r} is of type {kind}, which is not a NumPy type; convert it with astype"
         )
-    given = encodable(variable, name)
+    given = encodable(with_gaps(variable), name)
     try:
         encoded = encode_cf_variable(given, name=name)
     except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
