@@ -83,13 +83,24 @@ def open_url(
     place = a_place(url, storage_options, allow)
     if not isinstance(place, Url):
         raise SourceError(f"{place} is not a URL")
+    refused: AccessError | None = None
     if not _looks_like_store(place):
         home, name = place.place
-        file = _file(_Patient(home, place, timeout), name, place)
+        try:
+            file = _file(_Patient(home, place, timeout), name)
+        except AccessError as error:
+            if not place.lower().startswith("s3://"):
+                raise
+            file, refused = None, error  # object stores report this for objects that do not exist
         if file is not None:
             handle = Borrowed(str(place), file)
             return other(handle) or of_handle(handle)
-    return open_store(RemoteStore(_Patient(place.rstrip("/"), place, timeout), str(place)))
+    try:
+        return open_store(RemoteStore(_Patient(place.rstrip("/"), place, timeout), str(place)))
+    except (AccessError, FragmentReadError):
+        if refused is not None:
+            raise refused from None
+        raise
 
 
 class _Patient:
@@ -113,14 +124,9 @@ class _Patient:
         return getattr(self._source, name)
 
 
-def _file(remote: Any, name: str, url: str) -> RemoteBytes | None:
+def _file(remote: Any, name: str) -> RemoteBytes | None:
     """Return an object, or `None` if there is none of that name."""
-    try:
-        head = remote.part(name, 0, BLOCK)
-    except AccessError:
-        if url.lower().startswith("s3://"):
-            return None
-        raise
+    head = remote.part(name, 0, BLOCK)
     if head is None or (head.size and is_page(head.body)):
         return None
     return RemoteBytes(remote, name, head, _MOST)

@@ -173,9 +173,15 @@ def test_a_file_that_is_written_while_it_is_read_is_an_error_and_new_when_opened
     assert (cfagg.read(url).v == 1).all()
 
 
+def test_a_file_that_a_check_may_not_read_is_named_itself(bucket, samples) -> None:
+    options = {**bucket.options, "secret_access_key": "wrong"}
+    with pytest.raises(AccessError, match=r"samples/test1\.nc may not be read: .* 403 \(SignatureDoesNotMatch\)"):
+        cfagg.check("s3://archive/samples/test1.nc", storage_options=options)
+
+
 @pytest.mark.parametrize("name", ["absent.nc", "absent.zarr", "absent/deep"])
 def test_what_is_not_there_is_told_in_one_sentence(keyed, name) -> None:
-    with pytest.raises(SourceError, match=f"s3://archive/samples/{name} is not"):
+    with pytest.raises(FileNotFoundError, match=f"s3://archive/samples/{name} is neither a file that can be read nor a"):
         cfagg.read(f"s3://archive/samples/{name}")
 
 
