@@ -19,7 +19,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
+from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError
 from cfagg.formats.opening import CDL, CLASSIC, HDF5, ZIP, format_of, is_store, leaves_traces
 from cfagg.storage.files import open_regular
 
@@ -229,12 +229,18 @@ def test_what_is_not_there_is_called_missing(name: str) -> None:
     assert told(name) == (SourceNotFoundError, f"there is no file {name}; check the path")
 
 
-@pytest.mark.parametrize("name", ["", "a\0b"])
-def test_what_is_no_name_is_called_that(name: str) -> None:
-    assert told(name) == (SourceError, f"{name!r} is not a file name")
-    for function in (lambda: cfagg.open_aggregation(name, "v"), lambda: xr.open_dataset(name, engine="cfagg")):
+def test_an_empty_name_is_called_no_name() -> None:
+    assert told("") == (SourceError, "'' is not a file name")
+    for function in (lambda: cfagg.open_aggregation("", "v"), lambda: xr.open_dataset("", engine="cfagg")):
         with pytest.raises(SourceError, match="is not a file name"):
             function()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_with_a_null_character_is_refused(way: str) -> None:
+    error, message = said(way, "a\0b") or (None, "")
+    assert error in (SourceError, OptionError)
+    assert re.search(r"'a\\x00b' (is not a file name|contains a null character)", message)
 
 
 def test_a_link_is_what_it_leads_to() -> None:
