@@ -150,6 +150,8 @@ def a_place(
             raise SourceError(
                 f"{redacted(text)}: a URL with a query or a fragment (#) is not read; leave that part out"
             )
+        if text.partition("://")[2][:1] in ("", "/"):
+            raise SourceError(f"{text} names neither a server nor a bucket; expected a URL such as s3://bucket/key")
         if "//" in text.partition("://")[2]:
             # Paths are joined from their parts; without the empty part it would be another object.
             raise SourceError(

@@ -133,6 +133,23 @@ def test_a_path_with_a_null_character_is_refused_by_name(name: str, function: Ca
         function()
 
 
+@pytest.mark.parametrize("url", ["s3://", "s3:///key", "http://"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        cfagg.read,
+        cfagg.check,
+        lambda url: cfagg.open_accumulated(url, "tas"),
+        lambda url: cfagg.rebase(url, "a", "b"),
+        lambda url: cfagg.write_rows(([1.0], [0, 1]), url, overwrite=True),
+    ],
+    ids=["read", "check", "open_accumulated", "rebase", "write_rows"],
+)
+def test_a_url_without_server_or_bucket_is_named(function: Callable[[str], object], url: str) -> None:
+    with pytest.raises(cfagg.errors.SourceError, match=f"^{url} names neither a server nor a bucket; expected a URL"):
+        function(url)
+
+
 @pytest.mark.parametrize(
     "function",
     [

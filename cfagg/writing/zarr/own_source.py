@@ -7,11 +7,12 @@ import io
 import os
 import pickle
 import pickletools
+import re
 from collections.abc import Iterable, Iterator
 from inspect import getgeneratorlocals
 from types import CellType, CodeType, GeneratorType
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bo
     name = a_path(target, "target", expected="name a directory for the store")
     if not overwrite or not is_url(name):
         return
-    bucket, *key = _parts(name)
+    bucket, *key = _parts(name) or [""]
     found = {text: _parts(text) for text in _texts(given)}
     is_apart = [bucket] in found.values()  # some stores name the bucket and the key within it separately
     for text, parts in found.items():
@@ -48,8 +49,9 @@ def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bo
 
 def _parts(text: str) -> list[str]:
     """Return a URL or a path as bucket or host, and the parts of the path."""
-    split = urlsplit(text) if "://" in text else None
-    path = text if split is None else f"{split.netloc}/{unquote(split.path)}"
+    # Any text may be given, also one that `urlsplit` refuses.
+    _, mark, rest = text.partition("://")
+    path = unquote(re.split("[?#]", rest, maxsplit=1)[0]) if mark else text
     return [part for part in path.split("/") if part]
 
 

@@ -79,3 +79,7 @@ def test_what_cannot_be_looked_into_is_refused() -> None:
         endless = [endless]
     with pytest.raises(TargetError, match="cannot be found out"):
         refuse_own_source(TARGET, endless, overwrite=True)
+
+
+def test_text_that_is_no_url_although_it_looks_like_one_is_no_hindrance() -> None:
+    refuse_own_source(TARGET, ["http://[", "http://[::1", "://"], overwrite=True)
