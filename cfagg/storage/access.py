@@ -129,6 +129,13 @@ class Access:
         self.judge(target, given)
         return target
 
+    def _is_above_root(self, reference: str | None) -> bool:
+        """Return whether a relative reference of a remote file leads above the root of its server or bucket."""
+        if reference is None or ".." not in reference or is_url(reference):
+            return False
+        folder = self.parent.rpartition("/")[0].partition("://")[2].partition("/")[2]
+        return posixpath.normpath(posixpath.join(folder, reference)).startswith("..")
+
     @property
     def _others(self) -> Options:
         """The options for URLs that the user allows: only the time limits of the parent, nothing that is sent."""
@@ -145,7 +152,7 @@ class Access:
                     "refer to the file by another name, or copy it to this machine"
                 )
             prefixes = [a for a in self.allow if is_url(a)]
-            if isinstance(self.parent, Url):
+            if isinstance(self.parent, Url) and not self._is_above_root(reference):
                 prefixes.append(self.parent.rpartition("/")[0])
             if not any(covers(prefix, real) for prefix in prefixes):
                 place = real.rpartition("/")[0]

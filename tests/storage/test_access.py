@@ -170,6 +170,9 @@ def test_a_reference_above_the_root_of_a_server_is_shown_as_written_and_where_it
     with pytest.raises(AccessError, match=said):
         Access(Url(parent)).resolve(reference)
     assert Access(Url(parent), [place]).resolve(reference) == f"{place}/x.nc"
+    # Not even what is in the own place is reached through the root.
+    with pytest.raises(AccessError, match=r"refers to '\.\./\.\./\.\./d/x\.nc'"):
+        Access(Url(parent)).resolve("../../../d/x.nc")
 
 
 def test_options_of_a_file_behind_a_url_are_not_sent_to_other_places():
