@@ -97,7 +97,10 @@ class ZarrSource(OtherSource):
         for folder, names, files in os.walk(self.path):
             names.sort()
             for name in sorted(files):
-                state = os.stat(f"{folder}/{name}", follow_symlinks=False)  # noqa: PTH116
+                try:
+                    state = os.stat(f"{folder}/{name}", follow_symlinks=False)  # noqa: PTH116
+                except FileNotFoundError:
+                    continue  # another process that writes to the store has just removed or renamed it
                 text = f"{folder}/{name}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\n"
                 digest.update(text.encode("utf-8", "surrogateescape"))
         return digest.hexdigest()

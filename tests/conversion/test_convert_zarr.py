@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 
 import h5py
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg import convert
+from cfagg.arrays import zarr_source
 from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError, UnsupportedError
 from tests.effort import examples
 
@@ -177,3 +179,20 @@ def test_arrays_below_directories_that_say_nothing_are_converted(tmp_path, zarr_
     assert sorted(out.group_keys()) == ["A", "B"]
     for row in "AB":
         assert out[f"{row}/1/0/0"][:].tolist() == (np.arange(4) + ord(row)).tolist()
+
+
+def test_a_file_that_another_process_removes_meanwhile_is_no_matter(tmp_path, monkeypatch):
+    values = np.arange(6.0).reshape(2, 3)
+    store = make(tmp_path / "a.zarr", values)
+    part = store / "tas" / ".part"
+    part.touch()
+    stat = os.stat
+
+    def late(path, **how):
+        if path == str(part):
+            part.unlink()
+        return stat(path, **how)
+
+    monkeypatch.setattr(zarr_source.os, "stat", late)
+    convert(store, tmp_path / "b.zarr")
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr", mode="r")["tas"][:], values)
