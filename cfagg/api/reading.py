@@ -114,6 +114,8 @@ def read(
 
     if group is not None:
         a_text(group, "group", "the path of a group")
+    if "engine" in options:
+        raise OptionError("engine: read finds out what the file is; for another engine use xarray.open_dataset")
     if not _is_single(path):
         from cfagg.aggregation.aggregating import aggregate
 

@@ -407,3 +407,10 @@ def test_a_zarr_store_is_read_by_as_many_threads_as_are_given(tmp_path, monkeypa
     monkeypatch.setattr(zarr_engine, "ZarrReader", lambda array, workers: made.append(workers) or ZarrReader(array))
     assert cfagg.read(tmp_path / "z.zarr", workers=3)["tas"].shape == (12, 64, 128)
     assert set(made) == {3}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_read_takes_no_engine(several):
+    path = cfagg.demo.sample("test1.nc")
+    with pytest.raises(OptionError, match=r"^engine: read finds out what the file is; .*xarray.open_dataset"):
+        cfagg.read([path] if several else path, engine="netcdf4")
