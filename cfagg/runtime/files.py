@@ -203,6 +203,9 @@ def _lock_of(left: Path) -> tuple[FileIO, bool | None]:
 def _removed(folder: Path, target: Path) -> OSError | None:
     """Remove a directory, its lock last; return the error that prevented it."""
     try:
+        if folder.parent == target:
+            # Workers of its creator may still write here; from now on they cannot.
+            folder = folder.rename(folder.with_name(f"{folder.name}-gone"))
         put_back(folder / "former", target)
         # The replaced file is needed until the replacement is on disk.
         sync_directory(target.parent)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import suppress
 
 import netCDF4
 import numpy as np
@@ -15,6 +16,7 @@ from cfagg.api.appending import append
 from cfagg.cli.main import main
 from cfagg.conversion import convert, region
 from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError
+from cfagg.runtime import files
 from cfagg.writing.zarr import local_place
 from cfagg.writing.zarr.place import place_of
 from tests.conversion import killing
@@ -380,3 +382,17 @@ def test_a_last_chunk_that_was_filled_meanwhile_is_not_written_again(tmp_path, m
             source(tmp_path, 40, 50, scale=2), tmp_path / "out.zarr", variables=["tas"], region={"time": slice(40, 50)}
         )
     np.testing.assert_array_equal(tas(tmp_path / "out.zarr"), dataset(0, 55)["tas"].values)
+
+
+def test_a_worker_that_is_late_finds_its_folder_gone_though_it_writes_while_that_is_removed(tmp_path, monkeypatch):
+    folder, remove = files.NewFolder(tmp_path, ".cfagg-region-"), files.remove
+    (folder.path / "file.1").touch()
+
+    def removed(path):
+        with suppress(FileNotFoundError):
+            (folder.path / "file.2").touch()
+        remove(path)
+
+    monkeypatch.setattr(files, "remove", removed)
+    folder.remove(done=False)
+    assert list(tmp_path.iterdir()) == []
