@@ -160,5 +160,6 @@ def _shown(value: Any) -> str:
 
 
 def _several(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> None:
-    if isinstance(value, bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+    # Iterating a mapping would silently leave out its values, such as those of a selection.
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
         raise error(f"{name}: found an object of type {type(value).__name__}; expected {expected}")
