@@ -169,8 +169,9 @@ def output_of(
 ) -> Output | None:
     """Return where and how an aggregation is written, checked; `None` if `output` is not given."""
     if output is None:
-        if append or update:
-            raise OptionError("append=True and update=True change a file: name it with output=")
+        given = {"append": append, "update": update, "to": to, "relative_to": relative_to, "overwrite": overwrite}
+        if asked := [name for name, value in given.items() if value]:
+            raise OptionError(f"{asked[0]}= concerns a written file: name it with output=")
         return None
     if not isinstance(index, bool):
         raise OptionError("index: the index of an aggregation file that is written is beside it: give True or False")

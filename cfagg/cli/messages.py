@@ -15,9 +15,9 @@ KEYWORDS = frozenset(
         "exist", "exist_all", "field_ancillaries", "field_identity", "full", "ignore", "in_place", "index",
         "interleave", "level", "memory", "missing", "on_loss", "on_overlap", "output", "overlap", "overwrite",
         "packing", "precision", "refresh", "region", "relative_to", "relaxed_identities", "relaxed_units",
-        "respect_valid", "resume", "rtol", "select", "shards", "skip_errors", "statistics", "stride", "substitutions",
-        "thin", "timeout", "to", "trust_for", "update", "variable_identities", "variables", "verify", "weights",
-        "window", "word_size", "workers", "zarr_format",
+        "respect_valid", "resume", "rows", "rtol", "select", "shards", "skip_errors", "statistics", "stride",
+        "substitutions", "thin", "timeout", "to", "trust_for", "update", "variable_identities", "variables", "verify",
+        "weights", "window", "word_size", "workers", "zarr_format",
     }
 )  # fmt: skip
 

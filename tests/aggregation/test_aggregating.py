@@ -102,6 +102,15 @@ def test_read_opens_several_files_as_aggregate_does(tmp_path: Path, how: str) ->
     npt.assert_array_equal(cfagg.read(named, variables="tas").tas.values, whole)
 
 
+@pytest.mark.parametrize(
+    "given", [{"append": True}, {"update": True}, {"to": "CFA-0.4"}, {"relative_to": "/"}, {"overwrite": True}]
+)
+def test_what_is_about_a_written_file_is_refused_without_one(given: dict[str, Any], tmp_path: Path) -> None:
+    months(tmp_path, 1)
+    with pytest.raises(OptionError, match=f"^{next(iter(given))}= concerns a written file: name it with output="):
+        cfagg.aggregate(tmp_path, **given)
+
+
 def test_selections_and_negative_steps_are_those_of_numpy(tmp_path: Path) -> None:
     files, whole = series(tmp_path)
     tas = cfagg.aggregate(files).tas
