@@ -31,6 +31,7 @@ IMPORTERS = {
         "cfagg/formats/hdf5/listing.py",  # asks how the library lists chunks
         "cfagg/formats/hdf5/proof_values.py",  # proves values of variable length
         "cfagg/formats/hdf5/library_dataset.py",  # follows no link out of a file
+        "cfagg/formats/hdf5/untyped.py",  # asks for types, and follows no link out of a file
         "cfagg/formats/hdf5/values.py",  # reads what the gate admitted
     },
     "numcodecs": {

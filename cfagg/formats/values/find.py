@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
@@ -21,9 +21,6 @@ from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 from cfagg.storage.locks import forkable
-
-if TYPE_CHECKING:
-    import netCDF4
 
 __all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read", "scan"]
 
@@ -139,7 +136,7 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
         return found
 
 
-def _refuse_untyped(handle: Handle, dataset: netCDF4.Dataset, address: str, context: Context) -> None:
+def _refuse_untyped(handle: Handle, dataset: Any, address: str, context: Context) -> None:
     """Raise an error for a variable that is in a file, but in none of the types of the netCDF library."""
     from cfagg.formats.hdf5.untyped import untyped
 

@@ -94,7 +94,7 @@ def test_a_run_that_is_killed_before_its_commit_leaves_the_branch_as_it_was(sour
         assert set(group(keyed, url)) == {"y"}
     else:
         assert reading.is_repository(cfagg.storage.urls.Url(url))
-        with pytest.raises(SourceError, match="nor a Zarr store"):
+        with pytest.raises(SourceError, match="not a Zarr store"):
             cfagg.read(url)
     cfagg.convert(source, url, overwrite=exists)  # an empty one is taken without a word
     np.testing.assert_array_equal(group(keyed, url)["v"][...], VALUES)
