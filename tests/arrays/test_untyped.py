@@ -12,6 +12,7 @@ import cfagg
 from cfagg.arrays.source import open_source
 from cfagg.cli.main import main
 from cfagg.errors import CfaggWarning, UnreadableAggregationError, UnsupportedError
+from cfagg.formats.hdf5 import links, untyped
 
 TYPES = {
     "references": h5py.ref_dtype,
@@ -51,6 +52,22 @@ def test_conversion_refuses_it_and_lists_it_as_a_loss_if_it_may_be_dropped(tmp_p
     report = cfagg.convert(path, tmp_path / target, on_loss="drop")
     assert [(loss.variable, loss.what) for loss in report.losses] == [("odd", "the variable")]
     assert "the netCDF library does not read its HDF5 type (references)" in report.losses[0].why
+
+
+def test_what_hdf5_cannot_open_hides_nothing_else(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.nc")
+    with h5py.File(path, "a") as file:
+        file.create_dataset("another", (2,), h5py.ref_dtype)
+
+    def failing(group, file, name):
+        if name == b"another":
+            raise RuntimeError("unable to open object")
+        return links.member(group, file, name)
+
+    monkeypatch.setattr(untyped, "member", failing)
+    found = open_source(path).root.untyped
+    assert list(found) == ["another", "odd"]
+    assert "'another' cannot be read: the HDF5 library cannot open it" in found["another"].message
 
 
 def test_conversion_of_other_variables_loses_nothing(tmp_path):

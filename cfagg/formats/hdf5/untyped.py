@@ -39,20 +39,24 @@ def untyped(handle: Handle, group: str, known: Container[str], dimensions: Conta
         opened.links.iterate(names.append)
         for stored in names:
             name = stored.decode("utf-8", "replace").removeprefix(NON_COORDINATE)
-            inner = None if name in known else _dataset(opened, file, stored)
-            kind = None if inner is None else inner.get_type().get_class()
-            if kind is not None and not (name in dimensions and kind in _OF_DIMENSIONS):
-                types = _TYPES.get(kind, "of another kind")
-                found[name] = f"the netCDF library does not read its HDF5 type ({types}); write it as numbers or text"
+            why = None if name in known else _reason(opened, file, stored, is_dimension=name in dimensions)
+            if why is not None:
+                found[name] = why
     except ERRORS:  # of a damaged file, about which the netCDF library has not complained
         return found
     return found
 
 
-def _dataset(group: Any, file: Any, name: bytes) -> Any:
-    """Return the data set of a name, or `None` for other objects."""
+def _reason(group: Any, file: Any, name: bytes, *, is_dimension: bool) -> str | None:
+    """Return why the netCDF library leaves a data set out, or `None` for dimensions and other objects."""
     try:
         found = member(group, file, name)
+        kind = found.get_type().get_class() if isinstance(found, h5py.h5d.DatasetID) else None
     except LeavesError:
         return None
-    return found if isinstance(found, h5py.h5d.DatasetID) else None
+    except ERRORS:
+        return "the HDF5 library cannot open it; the file may be damaged"
+    if kind is None or (is_dimension and kind in _OF_DIMENSIONS):
+        return None
+    types = _TYPES.get(kind, "of another kind")
+    return f"the netCDF library does not read its HDF5 type ({types}); write it as numbers or text"
