@@ -1,4 +1,4 @@
-"""Metadata of HDF5 files that the netCDF library must not open.
+"""Metadata of HDF5 files that the netCDF library must not open, or refuses because of a single object.
 
 It would follow links to other files, and it frees numbers of types that netCDF lacks, and fill values of fixed-length
 strings, as if they were strings. The files are described by the reader for checks, which does not follow links.  Each
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import SourceError
+from cfagg.errors import SourceError, UnsupportedError
 from cfagg.formats.hdf5 import library_dataset as hdf5
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, reach
+from cfagg.formats.hdf5.untyped import failing
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
@@ -24,6 +25,10 @@ __all__ = ["LinkedGroup", "linked_group"]
 
 #: References that are followed when an object is opened, and lead out of this file.
 _LINKS = ("an external link", "a user-defined link")
+
+_FAILS = (
+    "only the netCDF library reads it, which fails on {!r} in this file: write that as numbers or text, or remove it"
+)
 
 _FOLLOWS = (
     "only the netCDF library can describe it, but would follow this file's links to other files or crash: remove "
@@ -91,11 +96,15 @@ class LinkedGroup(_Described):
         self.variables: dict[str, _LinkedVariable] = {}
         below = path.rstrip("/")
         for name, variable in found.variables.items():
+            if f"{below}/{name}" in links:
+                continue
             described = variable.kind != "other" and (texts or variable.kind != "string")
             if described and all(map(_is_plain, variable.attributes.values())):
                 self.variables[name] = _LinkedVariable(variable)
             else:
                 links[f"{below}/{name}"] = why
+        if path in links:
+            raise UnsupportedError(f"group {path!r} cannot be read: {links[path]}")
         self.groups = {
             name: LinkedGroup(g, f"{below}/{name}", links, why, texts=texts) for name, g in found.groups.items()
         }
@@ -105,20 +114,30 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | tuple | np.ndarray)
 
 
-def linked_group(handle: Handle) -> LinkedGroup | None:
-    """Return the root group of a file with links to other files, or `None` if it has other external references."""
+def linked_group(handle: Handle, *, failed: bool = False) -> LinkedGroup | None:
+    """Return the root group of a file with links to other files, or on which the netCDF library has `failed`.
+
+    `None` if the file has other external references, or nothing explains the failure.
+    """
+    stuck = failing(handle) if failed else {}
+    if failed and not stuck:
+        return None
     references = followed(handle, CONTEXT_SOURCE, strange=True)
     if references is None or any(r.kind not in _LINKS for r in references):
         return None
     with LIBRARY:
         file = file_of(handle)
-        root = LinkedGroup(hdf5.describe(file, handle).root, "/", {})
-        todo = [root]
+        described = hdf5.describe(file, handle).root
         try:
+            links = {path: why for path, why in stuck.items() if why}
+            root = LinkedGroup(described, "/", links, _FAILS.format(*list(stuck)[:1]) if stuck else _FOLLOWS)
+            todo = [root]
             while todo:
                 group = todo.pop()
                 group.links.update(_leading(file, group.path))
                 todo += group.groups.values()
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{handle.key.path}: {error}") from None
         except ERRORS as error:
             raise SourceError(
                 f"{handle.key.path} is damaged; the HDF5 library reports: {error}; restore or replace the file"

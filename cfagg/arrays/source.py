@@ -236,15 +236,16 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
             untyped = dict(_untyped(stated, handle) if dataset.disk_format == "HDF5" else ())
         source = Source(name, model, _root(stated, name, handle, given), substitutions=given)
         return _with_links(source, untyped, untyped=True)
-    except (AccessError, UnsupportedError):
+    except (AccessError, SourceError, UnsupportedError) as error:
         from cfagg.arrays.linked_source import linked_group
 
-        found = linked_group(handle)
+        failed = isinstance(error, SourceError)
+        found = linked_group(handle, failed=failed)
         if found is None:
             raise
     described: Any = found  # as a dataset of netCDF4-python
     root = _root(_stated(described), name, handle, given)
-    return _with_links(Source(name, "NETCDF4", root, substitutions=given), found.links)
+    return _with_links(Source(name, "NETCDF4", root, substitutions=given), found.links, untyped=failed)
 
 
 def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:

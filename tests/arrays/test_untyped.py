@@ -1,5 +1,6 @@
 """Variables whose HDF5 types netCDF lacks: the netCDF library leaves them out without a word, cfagg names them."""
 
+import re
 import warnings
 
 import h5py
@@ -11,7 +12,7 @@ import xarray as xr
 import cfagg
 from cfagg.arrays.source import open_source
 from cfagg.cli.main import main
-from cfagg.errors import CfaggWarning, UnreadableAggregationError, UnsupportedError
+from cfagg.errors import CfaggWarning, SourceError, UnreadableAggregationError, UnsupportedError
 from cfagg.formats.hdf5 import links, untyped
 
 TYPES = {
@@ -97,8 +98,73 @@ def test_an_array_of_files_names_its_type(tmp_path):
         UnsupportedError,
         match=r"variable '/?odd' of .*a\.nc cannot be read: .* \(references\).* drop_variables=\['odd'\]",
     ):
-        cfagg.aggregate(path)
+        cfagg.aggregate(path).load()
     assert set(cfagg.aggregate(path, drop_variables="odd").variables) == {"x", "t", "t_1"}
+
+
+#: What makes the netCDF library refuse a whole file, or all attributes of a variable, with what it is called.
+STUCK = {
+    "times": lambda file: h5py.h5d.create(file.id, b"odd", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((4,))),
+    "null dataspace": lambda file: file.create_dataset("odd", data=h5py.Empty("f4")),
+    "attribute 'when' (times)": lambda file: h5py.h5a.create(
+        file.create_dataset("odd", (4,), "f4").id, b"when", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((1,))
+    ),
+}
+
+
+def with_stuck(path, add):
+    """A file of numbers along a dimension and along none, with something that the netCDF library cannot read."""
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(4.0)
+        file["x"].make_scale()
+        file["t"] = np.arange(4, dtype="f4")
+        file["t"].dims[0].attach_scale(file["x"])
+        file["g/u"] = np.arange(3, dtype="i2")
+        add(file)
+    return path
+
+
+@pytest.mark.parametrize("kind", STUCK)
+def test_others_of_a_file_on_which_the_library_fails_are_read(tmp_path, kind):
+    path = with_stuck(tmp_path / "a.nc", STUCK[kind])
+    with pytest.warns(
+        CfaggWarning, match=rf"variable 'odd' cannot be read: the netCDF library fails on .*{re.escape(kind)}"
+    ):
+        found = cfagg.read(path)
+    assert found.t.values.tolist() == found.x.values.tolist() == [0, 1, 2, 3]
+    assert cfagg.read(path, group="g").u.values.tolist() == [0, 1, 2]
+    report = cfagg.convert(path, tmp_path / "b.zarr", on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [("odd", "the variable")]
+    assert xr.open_zarr(tmp_path / "b.zarr", group="g").u.values.tolist() == [0, 1, 2]
+    with pytest.raises(UnsupportedError, match=rf"'/?odd' of .* fails on .*{re.escape(kind)}.*drop_variables"):
+        cfagg.aggregate(path).load()
+    assert set(cfagg.aggregate(path, drop_variables="odd").variables) == {"x", "t", "u"}
+
+
+@pytest.mark.parametrize("kind", ["i4", h5py.ref_dtype, ("i4", (2,))])
+def test_named_types_that_netcdf_lacks_hide_no_variable(tmp_path, kind):
+    path = with_stuck(
+        tmp_path / "a.nc",
+        lambda file: h5py.h5t.py_create(np.dtype(kind), logical=True).copy().commit(file.id, b"named"),
+    )
+    assert set(cfagg.read(path).variables) == {"x", "t"}
+    report = cfagg.convert(path, tmp_path / "b.zarr")
+    assert report.losses == ()
+    assert main(["show", str(path)]) == 0
+
+
+def test_a_group_with_an_attribute_on_which_the_library_fails_is_named(tmp_path):
+    space = h5py.h5s.create_simple((1,))
+    path = with_stuck(tmp_path / "a.nc", lambda f: h5py.h5a.create(f["g"].id, b"when", h5py.h5t.UNIX_D32LE, space))
+    with pytest.raises(UnsupportedError, match=r"a\.nc: group '/g' cannot be read: .* attribute 'when' \(times\)"):
+        cfagg.read(path)
+
+
+def test_damage_beside_what_the_library_lacks_is_damage(tmp_path):
+    path = with_stuck(tmp_path / "a.nc", STUCK["times"])
+    path.write_bytes(path.read_bytes()[:-64])
+    with pytest.raises(SourceError, match="damaged"):
+        cfagg.read(path)
 
 
 def test_it_is_shown(tmp_path, capsys):

@@ -1,18 +1,21 @@
-"""Variables of HDF5 files that the netCDF library leaves out without a word, because netCDF lacks their types."""
+"""Objects of HDF5 files that netCDF lacks: the netCDF library leaves them out without a word, or fails on the file."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+import contextlib
+from collections.abc import Container, Iterator
 from typing import Any
 
 import h5py
 
+from cfagg.errors import CfaggError
 from cfagg.formats.hdf5.library import ERRORS, file_of
-from cfagg.formats.hdf5.links import LeavesError, member, reach
+from cfagg.formats.hdf5.links import LeavesError, followed, member, reach
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
-from cfagg.storage.files import Handle
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
-__all__ = ["untyped"]
+__all__ = ["failing", "untyped"]
 
 #: Types by their class in HDF5; a compound may be one because of its members.
 _TYPES = {
@@ -24,6 +27,10 @@ _TYPES = {
     h5py.h5t.COMPOUND: "compounds with members of such types",
     h5py.h5t.VLEN: "lists of such types",
 }
+
+#: Classes of the types that the netCDF library also reads as named types, unless they have parts of `_ODD` classes.
+_NAMED = (h5py.h5t.STRING, h5py.h5t.COMPOUND, h5py.h5t.OPAQUE, h5py.h5t.ENUM, h5py.h5t.VLEN)
+_ODD = (h5py.h5t.TIME, h5py.h5t.REFERENCE, h5py.h5t.BITFIELD)
 
 #: Types of the data sets by which the netCDF library stores dimensions without a variable.
 _OF_DIMENSIONS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
@@ -60,3 +67,48 @@ def _reason(group: Any, file: Any, name: bytes, *, is_dimension: bool) -> str | 
         return None
     types = _TYPES.get(kind, "of another kind")
     return f"the netCDF library does not read its HDF5 type ({types}); write it as numbers or text"
+
+
+def failing(handle: Handle) -> dict[str, str]:
+    """Return what makes the netCDF library refuse a sound file, by path, with the reason: nothing for named types."""
+    with LIBRARY:
+        try:
+            finite = followed(handle, CONTEXT_SOURCE, strange=True) is not None
+            return dict(_failing(file_of(handle))) if finite else {}
+        except (CfaggError, *ERRORS):
+            return {}
+
+
+def _failing(file: Any) -> Iterator[tuple[str, str]]:
+    todo: list[tuple[str, Any]] = [("", h5py.h5g.open(file, b"/"))]
+    while todo:
+        path, found = todo.pop()
+        why = None if found is None else _failure(found)
+        if why is not None:
+            yield path.replace(f"/{NON_COORDINATE}", "/") or "/", why
+        if isinstance(found, h5py.h5g.GroupID):
+            names: list[bytes] = []
+            found.links.iterate(names.append)
+            for name in names:
+                with contextlib.suppress(LeavesError):
+                    todo.append((f"{path}/{name.decode('utf-8', 'replace')}", member(found, file, name)))
+
+
+def _failure(found: Any) -> str | None:
+    """Return why the netCDF library fails on an object, if it does; nothing for named types, which have no values."""
+    if isinstance(found, h5py.h5t.TypeID):
+        return None if found.get_class() in _NAMED and not any(map(found.detect_class, _ODD)) else ""
+    if isinstance(found, h5py.h5d.DatasetID):
+        if found.get_type().detect_class(h5py.h5t.TIME):
+            return "the netCDF library fails on its HDF5 type (times); write it as numbers or text"
+        if found.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            return "the netCDF library fails on its null dataspace; write it with values or remove it"
+    names: list[bytes] = []
+    h5py.h5a.iterate(found, names.append)
+    for name in names:
+        if h5py.h5a.open(found, name).get_type().detect_class(h5py.h5t.TIME):
+            shown = name.decode("utf-8", "replace")
+            return (
+                f"the netCDF library fails on the HDF5 type of its attribute {shown!r} (times); write numbers or text"
+            )
+    return None

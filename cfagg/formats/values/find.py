@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.errors import UnsupportedError
+from cfagg.errors import FragmentReadError, SourceError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import MAGIC, attributes, head, headers, variables
 from cfagg.formats.opening import built_in
@@ -127,9 +127,15 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
         return known
     try:
         return _described(handle, address, context, group)
-    except UnsupportedError:
+    except (UnsupportedError, SourceError, FragmentReadError) as error:
         from cfagg.formats.hdf5 import library_variables as hdf5
+        from cfagg.formats.hdf5.untyped import failing
 
+        stuck = {} if isinstance(error, UnsupportedError) else failing(handle)
+        if not stuck and not isinstance(error, UnsupportedError):
+            raise
+        if why := stuck.get(f"/{address.strip('/')}"):
+            raise _unreadable(handle, address, why, context) from error
         found = hdf5.find(handle, address, context, group, unnamed=True)
         if found is None:
             raise
@@ -143,10 +149,12 @@ def _refuse_untyped(handle: Handle, dataset: Any, address: str, context: Context
     where, _, name = address.strip("/").rpartition("/")
     group = netcdf.subgroup(dataset, where) if dataset.disk_format == "HDF5" else None
     if group is not None and (why := untyped(handle, group.path, group.variables, group.dimensions).get(name)):
-        remedy = f"or leave it out with drop_variables={[name]!r}"
-        raise UnsupportedError(
-            context.said(f"variable {address!r} of {handle.key.path} cannot be read: {why}, {remedy}")
-        )
+        raise _unreadable(handle, address, why, context)
+
+
+def _unreadable(handle: Handle, address: str, why: str, context: Context) -> UnsupportedError:
+    remedy = f"or leave it out with drop_variables={[address.rpartition('/')[2]]!r}"
+    return UnsupportedError(context.said(f"variable {address!r} of {handle.key.path} cannot be read: {why}, {remedy}"))
 
 
 def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
