@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.aggregation.around import spread
 from cfagg.aggregation.filling import Builder
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import common, distinct
 from cfagg.aggregation.names import Contents
 from cfagg.aggregation.scanning import FileState
 from cfagg.arrays.joined_source import JoinedSource
@@ -38,14 +38,13 @@ def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> Joi
         else:
             builder.add(rows)
     contents = tree.contents if as_tree else {"/": builder.contents}
-    around = distinct(one.around for one in joined.described)
-    attributes, _ = common(around) if around else ({}, ())
-    if "/" in contents:
-        root = contents["/"].group(attributes)
-    else:
-        root = Group("/", {}, attributes=attributes, groups={p[1:]: c.group({}, p) for p, c in contents.items()})
+    placed = tree.placed if as_tree else [("/", name) for name in builder.names]
+    attributes, left = spread(joined, contents, placed)
+    groups = {path[1:]: own.group(attributes[path], path) for path, own in contents.items()}
+    root = groups[""] if "" in groups else Group("/", {}, attributes=attributes["/"], groups=groups)
     arrays = {f"{path.rstrip('/')}/{n}": a for path, c in contents.items() for n, a in c.arrays.items()}
-    made = joined, tree.names if as_tree else builder.names, builder.differing
+    names = [f"{path}/{name}".lstrip("/") for path, name in placed]
+    made = joined, names, [tuple(dict.fromkeys(own + of)) for own, of in zip(builder.differing, left, strict=True)]
     states = FileStates(
         (str(one.place), one.state.size, *_time_and_inode(one.state))
         for one in joined.scanned
@@ -107,7 +106,7 @@ class _Tree:
         return {f"/{names.free(name)}": own for name, own in self._groups}
 
     @property
-    def names(self) -> list[str]:
-        """The paths of the arrays, box by box."""
+    def placed(self) -> list[tuple[str, str]]:
+        """Group and name of the arrays, box by box."""
         paths = list(self.contents)
-        return [f"{paths[k]}/{name}".lstrip("/") for k, name in self._boxes]
+        return [(paths[k], name) for k, name in self._boxes]

@@ -1,0 +1,98 @@
+"""Attributes of files: at the dataset what all of them share, at an array what its files share, the rest listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from tests.aggregation.months import month
+
+EVERYWHERE = {"experiment_id": "historical", "title": "all"}
+
+
+def simulations(folder: Path, **more: Mapping[str, Any]) -> list[str]:
+    """Write two months of models A and B, whose files also have attributes of their own."""
+    found = []
+    for number in range(4):
+        path = month(folder / f"{number}.nc", number % 2)
+        own = {"source_id": "AB"[number // 2], "tracking_id": f"hdl:{number}", "n": np.int32(number // 2)}
+        with netCDF4.Dataset(path, "a") as file:
+            file.setncatts({**EVERYWHERE, **own, **more.get("AB"[number // 2], {})})
+        found.append(str(path))
+    return found
+
+
+def test_what_the_files_of_an_array_share_and_others_do_not_is_at_the_array(tmp_path: Path) -> None:
+    found = cfagg.aggregate(simulations(tmp_path), equal="source_id")
+    assert EVERYWHERE.items() <= found.attrs.items()
+    assert not {"source_id", "tracking_id", "n"} & found.attrs.keys()
+    assert [(found[name].attrs["source_id"], found[name].attrs["n"]) for name in ("tas", "tas_1")] == [
+        ("A", 0),
+        ("B", 1),
+    ]
+    assert "title" not in found["tas"].attrs
+
+
+def test_of_a_tree_it_is_at_the_group(tmp_path: Path) -> None:
+    found = cfagg.aggregate(simulations(tmp_path, B={"history": "later"}), equal="source_id", as_tree=True)
+    assert EVERYWHERE.items() <= found.attrs.items()
+    assert [child.attrs.get("source_id") for child in found.children.values()] == ["A", "B"]
+    assert [child.attrs.get("history") for child in found.children.values()] == [None, "later"]
+    assert not any("source_id" in child["tas"].attrs or "title" in child.attrs for child in found.children.values())
+
+
+def test_what_differs_between_the_files_of_an_array_is_listed(tmp_path: Path) -> None:
+    found = cfagg.aggregate(simulations(tmp_path), equal="source_id")
+    assert [group.dropped for group in found.cfagg.report.groups] == [("tracking_id",), ("tracking_id",)]
+    assert "left out: tracking_id" in str(found.cfagg.report)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("history", "later"),
+        ("featureType", "point"),
+        ("coordinates", "x"),
+        ("cell_methods", "time: mean"),
+        ("_private", "z"),
+    ],
+)
+def test_what_cf_does_not_define_for_a_variable_as_for_a_dataset_is_listed_instead(tmp_path, name, value) -> None:
+    files = simulations(tmp_path, B={name: value})
+    before = cfagg.aggregate(simulations(tmp_path / "other"), equal="source_id")
+    found = cfagg.aggregate(files, equal="source_id")
+    assert found["tas_1"].attrs == before["tas_1"].attrs
+    assert [name in group.dropped for group in found.cfagg.report.groups] == [False, True]
+
+
+def test_an_attribute_of_the_variable_takes_precedence(tmp_path: Path) -> None:
+    files = simulations(tmp_path, A={"comment": "of files"}, B={"comment": "of other files"})
+    for path in files[2:]:
+        with netCDF4.Dataset(path, "a") as file:
+            file["tas"].comment = "its own"
+    found = cfagg.aggregate(files, equal="source_id")
+    assert [found[name].attrs["comment"] for name in ("tas", "tas_1")] == ["of files", "its own"]
+
+
+def test_what_becomes_an_axis_is_not_listed_as_left_out(tmp_path: Path) -> None:
+    found = cfagg.aggregate(simulations(tmp_path), dimension="source_id", field_ancillaries="tracking_id")
+    assert found["source_id"].values.tolist() == ["A", "B"]
+    assert [group.dropped for group in found.cfagg.report.groups] == [("n",)]
+
+
+def test_a_file_that_grows_has_the_attributes_as_if_it_had_been_made_at_once(tmp_path: Path) -> None:
+    files = simulations(tmp_path)
+    cfagg.aggregate(files, output=tmp_path / "once.nc", equal="source_id")
+    cfagg.aggregate(files[::2], output=tmp_path / "grown.nc", equal="source_id")
+    cfagg.aggregate(files[1::2], output=tmp_path / "grown.nc", append=True, equal="source_id")
+    once, grown = ((tmp_path / f"{name}.nc").read_bytes() for name in ("once", "grown"))
+    with xr.open_dataset(tmp_path / "once.nc") as made:
+        assert made["tas_1"].attrs["source_id"] == "B"
+    assert once == grown
