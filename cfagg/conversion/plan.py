@@ -20,7 +20,7 @@ from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, values_of
+from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, type_flaw, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
@@ -145,7 +145,7 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
 
 
 def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
-    """Return what cannot be read of what was chosen; raise if their loss is not accepted."""
+    """Return what of `chosen` cannot be read, or is taken from it; raise if the loss is not accepted."""
     found = [e for g in source.root.walk() for e in g.lacking.values() if chosen.issuperset(e.variables)]
     if options.on_loss == "error":
         refuse_unreadable(
@@ -153,7 +153,14 @@ def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss
             "choose other variables with variables=[…] (--variable NAME), or leave it out with on_loss='drop' "
             "(--on-loss drop)",
         )
-    return tuple(Loss(path, None, "the variable", "it is left out", e.message) for e in found for path in e.variables)
+    lost = [(path, e.message) for e in found for path in e.variables]
+    if options.on_loss == "drop":
+        for group in source.root.walk():
+            for path, one in ((f"{group.path.strip('/')}/{n}".lstrip("/"), v) for n, v in group.variables.items()):
+                if path in chosen and (flaw := type_flaw(one.dtype)) is not None:
+                    lost.append((path, flaw))
+                    chosen.discard(path)
+    return tuple(Loss(path, None, "the variable", "it is left out", why) for path, why in lost)
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:

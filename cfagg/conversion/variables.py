@@ -26,7 +26,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import absolute
 
-__all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "values_of"]
+__all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "type_flaw", "values_of"]
 
 #: Maximum number of chunks of one array, each of which is an object in a store.
 MAX_CHUNKS = 2**24
@@ -68,7 +68,11 @@ def values_of(
     """
     path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
     where = f"file {source.path}, variable {path!r}"
-    _check_type(variable.dtype, where)
+    if (flaw := type_flaw(variable.dtype)) is not None:
+        raise UnsupportedError(
+            f"{where}: {flaw}; name the variables to convert with variables=, or leave it out with on_loss='drop' "
+            "(--on-loss drop)"
+        )
     attributes = group.with_facts(variable.name, variable.attributes)
     mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
     reader = open_reader(source, path, access, missing=mode, workers=1, word_size=options.word_size)
@@ -151,13 +155,10 @@ def _header(reader: Any, i: int, missing: str) -> Header | None:
     return header
 
 
-def _check_type(dtype: np.dtype[Any], where: str) -> None:
-    """Raise an error for types that Zarr and netCDF do not share."""
+def type_flaw(dtype: np.dtype[Any]) -> str | None:
+    """Return why values of a type are not converted, or `None` if Zarr and netCDF share it."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
     is_number = dtype.kind in "iufb" and dtype.itemsize <= 8
     if is_number or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
-        return
-    raise UnsupportedError(
-        f"{where}: values of type {dtype_name(dtype)} are not converted; expected text, integers or reals of up "
-        "to 64 bits; name the variables to convert with variables="
-    )
+        return None
+    return f"values of type {dtype_name(dtype)} are not converted; expected text, integers or reals of up to 64 bits"

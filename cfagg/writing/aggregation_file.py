@@ -28,7 +28,7 @@ from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
 from cfagg.writing.attributes import expressible
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.netcdf import define, locked, set_attributes, write_held, write_small
+from cfagg.writing.netcdf import define, locked, set_attributes, type_flaw, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
 from cfagg.writing.references import as_path, relative
 from cfagg.writing.report import Report
@@ -80,7 +80,7 @@ def write_file(
     `before` is called with the complete file before it is moved into place.
     """
     target.check()
-    content, odd = _in_netcdf(content)
+    content, odd = _in_netcdf(content, drop=target.on_loss == "drop")
     if odd and target.on_loss != "drop":
         raise LossError(
             f"{target.url or target.path} was not written: {count_text(len(odd), 'attribute')} cannot be expressed in "
@@ -135,14 +135,18 @@ def write_file(
     return replace(report, target=str(target.url))
 
 
-def _in_netcdf(content: Content) -> tuple[Content, tuple[Loss, ...]]:
-    """Return content without the attributes that netCDF cannot hold, such as those of JSON, and a loss for each."""
+def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ...]]:
+    """Return content without attributes that netCDF cannot hold, or types if they may drop, and a loss for each."""
     at = content.path.strip("/")
     own, losses = expressible(content.attributes, None, at or "/")
     variables: dict[str, Held | Aggregated] = {}
     for name, one in content.variables.items():
         of = one if isinstance(one, Held) else one.aggregation
-        attributes, lost = expressible(of.attributes, of.dtype, f"{at}/{name}".lstrip("/"))
+        path = f"{at}/{name}".lstrip("/")
+        if drop and (flaw := type_flaw(of.dtype)) is not None:
+            losses += (Loss(path, None, "the variable", "it is left out", flaw),)
+            continue
+        attributes, lost = expressible(of.attributes, of.dtype, path)
         if attributes is of.attributes:
             variables[name] = one
         elif isinstance(one, Held):
@@ -152,7 +156,7 @@ def _in_netcdf(content: Content) -> tuple[Content, tuple[Loss, ...]]:
         losses += lost
     groups = []
     for group in content.groups:
-        inner, lost = _in_netcdf(group)
+        inner, lost = _in_netcdf(group, drop=drop)
         groups.append(inner)
         losses += lost
     return replace(content, attributes=own, variables=variables, groups=tuple(groups)), losses

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.display.summary import dtype_name
 from cfagg.errors import UnsupportedError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.writing.content import Held
 
-__all__ = ["BLOCK", "blocks", "define", "locked", "set_attributes", "write_held", "write_small"]
+__all__ = ["BLOCK", "blocks", "define", "locked", "set_attributes", "type_flaw", "write_held", "write_small"]
 
 #: Size in bytes of values that are read and written at once.
 BLOCK = 2**26
@@ -29,26 +30,27 @@ def define(
     """Return a new variable of a `netCDF4.Dataset` or group, with its attributes."""
     given = dict(attributes)
     fill = given.pop("_FillValue", None)
-    kind: Any = dtype
-    if dtype.kind in "OUT":
-        said: Mapping[str, Any] = dtype.metadata or {}
-        if "vlen" in said:
-            raise UnsupportedError(f"variable {name!r}: arrays of variable length cannot be written; leave it out")
-        if "name" in said:
-            raise UnsupportedError(
-                f"variable {name!r}: the type {said['name']} cannot be written to netCDF; leave it out"
-            )
-        kind = str
-    elif dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize != 1) or dtype == np.float16:
+    if (flaw := type_flaw(dtype)) is not None:
         remedy = "write it as float32" if dtype == np.float16 else "leave it out"
-        raise UnsupportedError(f"variable {name!r}: the type {dtype} cannot be written to netCDF; {remedy}")
-    if kind is not str:
-        kind = dtype.newbyteorder("=")
+        raise UnsupportedError(f"variable {name!r}: {flaw}; {remedy}")
+    kind: Any = str if dtype.kind in "OUT" else dtype.newbyteorder("=")
     made = group.createVariable(name, kind, dims, fill_value=fill, **options)
     made.set_auto_maskandscale(False)
     made.set_auto_chartostring(False)
     set_attributes(made, given)
     return made
+
+
+def type_flaw(dtype: np.dtype[Any]) -> str | None:
+    """Return why values of a type are not written to netCDF, or `None` if they are."""
+    said: Mapping[str, Any] = dtype.metadata or {}
+    if dtype.kind in "OUT":
+        if "vlen" in said:
+            return "arrays of variable length cannot be written"
+        return f"the type {said['name']} cannot be written to netCDF" if "name" in said else None
+    if dtype.kind not in "iufS" or dtype.itemsize > {"S": 1}.get(dtype.kind, 8) or dtype == np.float16:
+        return f"the type {dtype_name(dtype)} cannot be written to netCDF"
+    return None
 
 
 def set_attributes(of: Any, attributes: Mapping[str, Any]) -> None:

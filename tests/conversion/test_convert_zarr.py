@@ -13,9 +13,9 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg import convert
+from cfagg import convert, read
 from cfagg.arrays import zarr_source
-from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError
 from tests.effort import examples
 
 
@@ -106,7 +106,7 @@ def test_types_without_a_place_in_netcdf_are_refused_by_name(tmp_path):
         convert(source, tmp_path / "b.zarr")
 
 
-@pytest.mark.parametrize("target", ["a.nc", "a.zarr"])
+@pytest.mark.parametrize("target", ["a.nc", "a.zarr", "a.nca"])
 @pytest.mark.parametrize(
     ("values", "name"),
     [
@@ -121,9 +121,14 @@ def test_types_that_only_hdf5_has_are_refused_by_name_for_every_target(tmp_path,
     with h5py.File(tmp_path / "source.nc", "w") as file:
         lists = h5py.vlen_dtype("i4") if values.dtype.kind == "O" else values.dtype
         file.create_dataset("v", data=values, dtype=lists)
-    with pytest.raises(UnsupportedError, match=f"variable 'v': values of type {name} are not converted"):
+        file.create_dataset("t", data=[1.0, 2.0])
+    why = "cannot be written" if target == "a.nca" else f"values of type {name} are not converted"
+    with pytest.raises(CfaggError, match=f"variable 'v'.*{why}"):
         convert(tmp_path / "source.nc", tmp_path / target)
     assert [p.name for p in tmp_path.iterdir()] == ["source.nc"]
+    report = convert(tmp_path / "source.nc", tmp_path / target, on_loss="drop")
+    assert [(loss.variable, loss.found) for loss in report.losses] == [("v", "it is left out")]
+    assert list(read(tmp_path / target).data_vars) == ["t"]
 
 
 def test_an_aggregation_in_a_store_is_refused(tmp_path):
