@@ -135,7 +135,8 @@ def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
     except OverflowError:
         found = None
     if found is None:
-        return None, "netCDF has no integers of more than 64 bits"
+        mixed = any(isinstance(v, float | np.floating) for v in values)
+        return None, f"netCDF has no {'type that holds all of them' if mixed else 'integers of more than 64 bits'}"
     return (found if isinstance(given, list | tuple) else found[0]), None
 
 
@@ -174,6 +175,8 @@ def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any]
     if values and all(isinstance(v, int | np.integer) for v in values):
         return next((m for kind in ("i4", "i8", "u8") if (m := _exactly(values, np.dtype(kind))) is not None), None)
     reals = np.array([float(v) for v in values], "f8")
+    if any(isinstance(v, int | np.integer) and int(v) != float(v) for v in values):
+        return None
     narrow = reals.astype("f4", copy=True) if not np.any(np.abs(reals[np.isfinite(reals)]) > 3.4e38) else reals
     expanded = np.array_equal(narrow.astype("f8"), reals, equal_nan=True)
     if expanded and any(np.isfinite(v) and float(f"{v:.{_DIGITS - 1}e}") != v for v in reals.tolist()):

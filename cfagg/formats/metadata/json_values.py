@@ -42,7 +42,8 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
     found = _numbers(values, wanted)
     # Integers that netCDF lacks, and that no real equals, stay what they are.
     typed = found.dtype.kind != "f" or (wanted is not None and wanted.kind == "f")
-    return found if typed or not all(isinstance(v, int) for v in values) or found.tolist() == values else given
+    exact = all(v == real for v, real in zip(values, found.tolist(), strict=True) if isinstance(v, int))
+    return found if typed or exact else given
 
 
 def _holds_text(given: Any) -> bool:
