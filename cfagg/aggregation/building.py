@@ -15,7 +15,7 @@ from cfagg.aggregation.names import Contents
 from cfagg.aggregation.scanning import FileState
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import Group
-from cfagg.storage.access import FileStates
+from cfagg.storage.access import FileStates, Seen
 from cfagg.storage.remote_file import state_number
 from cfagg.storage.urls import Url, is_url
 
@@ -45,12 +45,14 @@ def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> Joi
     arrays = {f"{path.rstrip('/')}/{n}": a for path, c in contents.items() for n, a in c.arrays.items()}
     names = [f"{path}/{name}".lstrip("/") for path, name in placed]
     made = joined, names, [tuple(dict.fromkeys(own + of)) for own, of in zip(builder.differing, left, strict=True)]
-    states = FileStates(
+    alike: dict[Seen, Seen] = {}
+    seen = {str(one.place): alike.setdefault(one.seen, one.seen) for one in joined.scanned if one.seen is not None}
+    found = (
         (str(one.place), one.state.size, *_time_and_inode(one.state))
         for one in joined.scanned
         if one.state is not None and one.state.etag != ""
     )
-    return JoinedSource(where, "files", root, arrays=arrays, made=made, states=states)
+    return JoinedSource(where, "files", root, arrays=arrays, made=made, states=FileStates(found, seen))
 
 
 def _time_and_inode(state: FileState) -> tuple[int, int]:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
+from cfagg.arrays.store_state import Documents
 from cfagg.cf.joining import Described, Options, describe_all
 from cfagg.conventions.aside import set_aside
 from cfagg.errors import CfaggError, SourceError
@@ -18,6 +18,7 @@ from cfagg.formats.metadata.url import file_at, of_handle, store_at
 from cfagg.formats.metadata.zarr import ZarrValues, open_store
 from cfagg.formats.opening import is_referring
 from cfagg.model.dataset import Dataset, Group
+from cfagg.storage.access import Seen
 from cfagg.storage.files import FileKey, open_regular
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
@@ -55,6 +56,8 @@ class Scanned:
     problem: str | None = None
     #: The class of the error in `problem`.
     error: type[CfaggError] | None = None
+    #: What `state` was computed from, if this is a Zarr store.
+    seen: Seen | None = None
 
 
 class How(NamedTuple):
@@ -161,7 +164,7 @@ def _scan_url(url: Url, how: How) -> Scanned:
 def _scan_store(store: Any, place: str, how: How) -> Scanned:
     """Return the content of a Zarr store, identified by its metadata and by the chunks read from it."""
     for _ in range(2):
-        documents = _Documents(store)
+        documents = Documents(store)
         dataset = open_store(documents)
         for variable in dataset.variables:
             values: Any = variable.read
@@ -171,7 +174,8 @@ def _scan_store(store: Any, place: str, how: How) -> Scanned:
         read = [v.path for v in dataset.variables if getattr(v.read, "reader", None) is not None]
         state = documents.state(read)
         if state is not None:
-            return replace(found, state=state)
+            seen, size, tag = state
+            return replace(found, state=FileState(size, etag=tag), seen=seen)
     raise SourceError(f"{place} changes while it is scanned; aggregate it when it is complete")
 
 
@@ -179,41 +183,6 @@ def _scan_references(place: str, how: How) -> Scanned:
     """Return the content described by references in Parquet, identified by the document of their directory."""
     state = _state(open_regular(f"{place}/.zmetadata").key)
     return _described(place, state, referenced(place, how.links), how)
-
-
-class _Documents:
-    """A Zarr store that records which metadata were read from it."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self._read: dict[str, bytes] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def read(self, key: str) -> bytes | None:
-        """Return a document, or `None` if it does not exist."""
-        found: bytes | None = self._store.read(key)
-        if found is not None:
-            self._read[key] = found
-        return found
-
-    def state(self, arrays: Sequence[str]) -> FileState | None:
-        """Return the state of the metadata and, in a directory, of the chunks of arrays; `None` if they changed."""
-        digest, size = sha256(), 0
-        for key, found in self._read.items():
-            if not self._store.is_remote and self._store.read(key) != found:
-                return None
-            size += len(found)
-            digest.update(b"%b\0%d\0%b" % (key.encode("utf-8", "surrogatepass"), len(found), found))
-        for path in [] if self._store.is_remote else arrays:
-            for folder, folders, names in os.walk(f"{self._store.path}/{path.lstrip('/')}"):
-                folders.sort()
-                for name in sorted(names):
-                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
-                    own = f"{path}\0{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
-                    digest.update(own.encode("utf-8", "surrogatepass"))
-        return FileState(size, etag=digest.hexdigest())
 
 
 def _state(key: FileKey) -> FileState:

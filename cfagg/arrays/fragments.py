@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy.typing as npt
 
@@ -243,8 +243,10 @@ class Fragments:
 
     def _array(self, i: int, path: str, where: str) -> Fragment:
         """Return the array of a Zarr store that partition `i` names."""
-        address = self.aggregation.partitions.address_name(i) or ""
-        header, reader = open_array(path, address, self.access.allow, where)
+        partitions = self.aggregation.partitions
+        address = partitions.address_name(i) or ""
+        access = cast("NamedAccess", self.access)
+        header, reader = open_array(path, address, access, partitions.file_name(i), where)
         layout = self._layout(i, header, where)
         return Fragment(header, reader.chunks, lambda slices: reader.read(list(slices)), where, layout=layout)
 

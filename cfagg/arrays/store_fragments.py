@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
+from cfagg.arrays.store_state import state_now
 from cfagg.cf.header import Header
-from cfagg.errors import FragmentNotFoundError, SourceError, UnsupportedError
+from cfagg.errors import FragmentMismatchError, FragmentNotFoundError, SourceError, UnsupportedError
 from cfagg.formats.opening import is_referring
+from cfagg.storage.access import NamedAccess, Seen
+from cfagg.storage.remote_file import state_number
 from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
@@ -22,15 +24,18 @@ __all__ = ["STORES", "open_array"]
 #: Names in partitions of the formats of fragments that are arrays in stores, including references to chunks.
 STORES = ("zarr", "kerchunk")
 
-#: Documents at the root of a store.
-_DOCUMENTS = ("zarr.json", ".zmetadata", ".zgroup", ".zattrs")
 
+def open_array(path: str, address: str, access: NamedAccess, name: str | None, where: str) -> tuple[Header, Reader]:
+    """Return an array of a store, which is called `name`, and its reader; no chunk is read.
 
-def open_array(path: str, address: str, allow: Iterable[str], where: str) -> tuple[Header, Reader]:
-    """Return an array of a store, whose links may point to `allow`, and its reader; no chunk is read."""
-    links = tuple(one for one in allow if not is_url(one))
+    Links in it may lead to places that `access` allows. A store that has changed since it was scanned is refused.
+    """
+    links = tuple(one for one in access.allow if not is_url(one))
     try:
-        source = _store(path, links, _stamp(path))
+        state = _state(path, links, access.states.seen.get(name or ""))
+        if name is not None and state is not None and access.states.is_changed(name, *state):
+            raise FragmentMismatchError(f"{where}: {name} has changed since it was scanned; aggregate the files again")
+        source = _store(path, links, state)
         group, found = source.find(address)
         reader: Reader = source.reader(group.path, cast("Variable", found), 1)  # there are no aggregations in stores
     except (SourceError, UnsupportedError) as error:
@@ -40,8 +45,8 @@ def open_array(path: str, address: str, allow: Iterable[str], where: str) -> tup
 
 
 @lru_cache(maxsize=64)
-def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSource:  # noqa: ARG001
-    """Return the metadata of a Zarr store, or of references; `stamp` distinguishes states of its root."""
+def _store(path: str, links: tuple[str, ...], state: tuple[int, int, int] | None) -> OtherSource:  # noqa: ARG001
+    """Return the metadata of a Zarr store, or of references, in one of its states."""
     from cfagg.arrays.reference_source import open_reference_source
     from cfagg.arrays.zarr_source import open_zarr_source
 
@@ -49,11 +54,13 @@ def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSo
     return open_zarr_source(path, links) if is_store else open_reference_source(path, links)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    """Return the modification times of the metadata of the root of a store."""
-    found: list[int] = []
-    for name in () if is_url(path) else (f"{path}/{document}" for document in _DOCUMENTS):
-        with suppress(OSError):
-            state = os.stat(name if os.path.isdir(path) else path)  # noqa: PTH112, PTH116
-            found += [state.st_mtime_ns, state.st_ino]
-    return tuple(found)
+def _state(path: str, links: tuple[str, ...], seen: Seen | None) -> tuple[int, int, int] | None:
+    """Return the present state of a store, as `FileStates` has it, or `None` if it is gone."""
+    if seen is not None:
+        now = state_now(path, links, seen)
+        return None if now is None else (now[0], *(state_number(now[1], now[0]),) * 2)
+    document = f"{path}/.zmetadata" if os.path.isdir(path) else path  # noqa: PTH112
+    with suppress(OSError):
+        found = os.stat(document)  # noqa: PTH116
+        return found.st_size, found.st_mtime_ns, found.st_ino
+    return None

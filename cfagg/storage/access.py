@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -23,7 +23,7 @@ from cfagg.errors.arguments import paths
 from cfagg.errors.redacting import redacted
 from cfagg.storage.urls import Options, Url, absolute, covers, flaw, is_url
 
-__all__ = ["Access", "FileStates", "NamedAccess"]
+__all__ = ["Access", "FileStates", "NamedAccess", "Seen"]
 
 #: Longest reference that is considered: the longest path that Linux accepts.
 _LONGEST = 4096
@@ -218,6 +218,10 @@ class Access:
             )
 
 
+#: What was read of a Zarr store: the keys of documents, and the paths of arrays whose chunks were read.
+type Seen = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 class FileStates:
     """The states of many files in 16 bytes each: digests of their names, and of their sizes, times and inodes.
 
@@ -228,9 +232,13 @@ class FileStates:
     False
     """
 
-    __slots__ = ("_names", "_states")
+    __slots__ = ("_names", "_states", "seen")
 
-    def __init__(self, states: Iterable[tuple[str, int, int, int]] = ()) -> None:
+    def __init__(
+        self, states: Iterable[tuple[str, int, int, int]] = (), seen: Mapping[str, Seen] | None = None
+    ) -> None:
+        #: What the states of Zarr stores were computed from.
+        self.seen = {} if seen is None else dict(seen)
         found = np.array([(_digest(name), _digest(repr(rest))) for name, *rest in states], np.uint64).reshape(-1, 2)
         order = np.argsort(found[:, 0])
         self._names, self._states = found[order].T.copy()

@@ -20,7 +20,7 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.demo import sample
-from cfagg.errors import AccessError, CalendarError, LossError, OptionError, UnsupportedError
+from cfagg.errors import AccessError, CalendarError, FragmentMismatchError, LossError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from tests.aggregation.months import month, months
@@ -175,6 +175,31 @@ def test_zarr_stores_and_netcdf_files_are_one_array(tmp_path: Path, version: int
     found = cfagg.aggregate(mixed)
     npt.assert_array_equal(found.tas.values, whole)
     npt.assert_array_equal(found.tas[::-2, 1:3].values, whole[::-2, 1:3])
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_store_whose_metadata_or_coordinates_changed_since_it_was_scanned_is_refused(
+    tmp_path: Path, version: int
+) -> None:
+    files = [as_zarr(name, version) for name in months(tmp_path, 3)]
+    found = cfagg.aggregate(files)["tas"]
+    expected = found[:].values
+    group = zarr.open_group(files[1], mode="r+", use_consolidated=False)
+    tas, time = array_of(group, "tas"), array_of(group, "time")
+    tas[0, 0, 0] = 7  # values themselves may be written
+    assert found[2, 0, 0].item() == 7
+    time[:] = np.asarray(time[:]) + 100
+    with pytest.raises(FragmentMismatchError, match=r"m1\.zarr has changed since it was scanned; aggregate"):
+        found[2:3].load()
+    npt.assert_array_equal(found[:2].values, expected[:2])
+    tas.attrs["scale_factor"] = 2.0
+    assert cfagg.aggregate(files[1])["tas"].values[0, 0, 0] == 14
+
+
+def array_of(group: zarr.Group, name: str) -> zarr.Array[Any]:
+    found = group[name]
+    assert isinstance(found, zarr.Array)
+    return found
 
 
 @pytest.mark.few(2)

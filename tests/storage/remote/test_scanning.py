@@ -12,7 +12,7 @@ import cfagg
 from cfagg.aggregation.files import places
 from cfagg.aggregation.scanning import scan
 from cfagg.cli.main import main
-from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.errors import FragmentMismatchError, SourceError, SourceNotFoundError
 from cfagg.storage.objects import ObjectStore
 from tests.aggregation.months import months
 from tests.storage.remote.conftest import Bucket
@@ -98,3 +98,17 @@ def test_the_command_puts_objects_together(
     assert main(["aggregate", f"{home}/data/*.nc", "-o", str(out)]) == 0
     assert "1 array of 3 files" in capsys.readouterr().out
     np.testing.assert_array_equal(cfagg.read(out, allow=[home])["tas"].sizes["time"], 6)
+
+
+def test_a_store_that_was_written_again_is_read_as_it_is_now(home: str, tmp_path: Path) -> None:
+    name = f"{home}/data/m3.zarr"
+    former = cfagg.aggregate(name)["tas"]
+    np.testing.assert_array_equal(former[:, 0, 0].values, [300, 306])
+    for key, begin in (("tas/.zattrs", b"{"), (".zmetadata", b'"tas/.zattrs": {')):
+        document = (tmp_path / "m3.zarr" / key).read_bytes()
+        halved = document.replace(begin, begin + b'"scale_factor": 0.5,', 1)
+        assert halved != document
+        ObjectStore(home, {}).put(f"data/m3.zarr/{key}", halved)
+    with pytest.raises(FragmentMismatchError, match=r"m3\.zarr has changed since it was scanned"):
+        former[:, 0, 0].load()
+    np.testing.assert_array_equal(cfagg.aggregate(name)["tas"][:, 0, 0].values, [150, 153])
