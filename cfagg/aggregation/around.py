@@ -10,13 +10,20 @@ from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import common, distinct
 from cfagg.aggregation.names import Contents
 from cfagg.cf.attribute_table import attribute_table
+from cfagg.cf.joining import Described
 
-__all__ = ["spread"]
+__all__ = ["shared", "spread"]
 
 #: Attributes that mean something else at a variable than at a dataset, and are not of CF.
 _OF_VARIABLES = frozenset(
     {"mesh", "location", "topology_dimension", "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}
 )
+
+
+def shared(described: Sequence[Described]) -> dict[str, Any]:
+    """Return the attributes that the files of all members share."""
+    around = distinct(one.around for one in described)
+    return common(around)[0] if around else {}
 
 
 def spread(
@@ -27,7 +34,7 @@ def spread(
     `placed` gives group and name of each array.  What all of its files have in common, and others do not, becomes an
     attribute of the array, where CF gives it the same meaning as at a dataset.
     """
-    everywhere = _common(joined.described)
+    everywhere = shared(joined.described)
     known: dict[tuple[int, ...], tuple[dict[str, Any], tuple[str, ...]]] = {}
     each = []
     for rows in joined.rows():
@@ -39,8 +46,8 @@ def spread(
     groups = dict.fromkeys(contents, everywhere)
     if "/" not in contents:
         for path in contents:
-            shared, _ = common([own for (own, _), (group, _) in zip(each, placed, strict=True) if group == path])
-            groups[path] = {name: value for name, value in shared.items() if name not in everywhere}
+            own, _ = common([own for (own, _), (group, _) in zip(each, placed, strict=True) if group == path])
+            groups[path] = {name: value for name, value in own.items() if name not in everywhere}
         groups["/"] = everywhere
     left, axes = [], {*joined.options.dimension, *joined.options.field_ancillaries}
     for (own, differing), (path, name) in zip(each, placed, strict=True):
@@ -51,11 +58,6 @@ def spread(
             contents[path].variables[name] = replace(array, attributes={**array.attributes, **moved})
         left.append(tuple(k for k in (*rest, *differing) if k not in moved and k not in axes))
     return groups, left
-
-
-def _common(described: Sequence[Any]) -> dict[str, Any]:
-    around = distinct(one.around for one in described)
-    return common(around)[0] if around else {}
 
 
 def _means_the_same(name: str) -> bool:

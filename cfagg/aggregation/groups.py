@@ -6,14 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.aggregation.around import shared
 from cfagg.cf.joining import Reason, Stated, codes, why
+from cfagg.cf.joining.identities import DATASETS
 from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, Run
 from cfagg.display.labels import label_text
 from cfagg.display.summary import Listing
@@ -39,9 +41,20 @@ class Labels:
     """Shared by all arrays of a report: coordinates as text, dates of reference times as numbers, and counts."""
 
     def __init__(self, joined: Joined) -> None:
+        self._joined = joined
         self._axes = {axis.name: axis for axis in joined.members.axes}
         #: Number of members of a box that are entirely replaced by others.
         self.replaced = Counter(joined.boxes.box[joined.boxes.dropped].tolist())
+
+    @cached_property
+    def _everywhere(self) -> dict[str, Any]:
+        """The attributes that all files share."""
+        return shared(self._joined.described)
+
+    def dataset(self, rows: Int64) -> str:
+        """Return by which attributes of published datasets the files of some members differ from the others."""
+        own = shared([self._joined.described[row] for row in rows.tolist()])
+        return ", ".join(f"{k}: {label_text(own[k])}" for k in DATASETS if k in own and k not in self._everywhere)
 
     def _base(self, axis: str, row: int) -> Stated | None:
         """Return the metadata with the units of a member's coordinates, which depend on its calendar."""
@@ -118,6 +131,7 @@ def group_facts(joined: Joined, rows: Int64, name: str, dropped: Sequence[str], 
         tuple(axes),
         tuple(dropped),
         labels.replaced.get(box, 0),
+        labels.dataset(rows),
     )
 
 

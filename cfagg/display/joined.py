@@ -55,6 +55,8 @@ class GroupFacts:
     axes: tuple[AxisFacts, ...]
     dropped: tuple[str, ...] = ()
     replaced: int = 0
+    #: The published dataset that its files are, in contrast to those of other arrays, such as "source_id: A".
+    dataset: str = ""
 
     def __str__(self) -> str:
         return "\n".join(line[2:] for line in _group_lines(self))
@@ -68,6 +70,7 @@ class GroupFacts:
         facts = (
             ("quantity", self.identity),
             ("units", self.units),
+            ("dataset", self.dataset),
             ("rule", self.rule),
             *((axis.name, axis_text(axis).removeprefix(f"{axis.name}: ")) for axis in self.axes),
             ("attributes left out", ", ".join(self.dropped)),
@@ -167,6 +170,8 @@ def _group_lines(group: GroupFacts) -> Iterator[str]:
     dims = ", ".join(f"{a.name}: {a.size:,}" for a in group.axes if a.size > 1 or a.parts > 1)
     units = f" [{group.units}]" if group.units else ""
     yield f"  {printable(group.name)} ({printable(dims)}){printable(units)}: {printable(group.rule)}"
+    if group.dataset:
+        yield f"    {printable(group.dataset)}"
     for axis in group.axes:
         if axis.parts > 1:
             yield f"    {printable(axis_text(axis))}"

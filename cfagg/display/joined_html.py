@@ -169,9 +169,10 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
 
 def _about(group: GroupFacts) -> list[str]:
     """Return what an array consists of: its only file, or the coverage of its axes by files, and what was left out."""
+    found = [escape(group.dataset)] if group.dataset else []
     if group.files.count == 1:
-        return [_file(group.files.first[0])]
-    found = [escape(axis_text(a)) for a in group.axes if a.parts > 1]
+        return [*found, _file(group.files.first[0])]
+    found += [escape(axis_text(a)) for a in group.axes if a.parts > 1]
     return [*found, *([f"left out: {escape(', '.join(group.dropped))}"] if group.dropped else [])]
 
 

@@ -54,6 +54,15 @@ def test_what_differs_between_the_files_of_an_array_is_listed(tmp_path: Path) ->
     assert "left out: tracking_id" in str(found.cfagg.report)
 
 
+def test_the_report_tells_the_published_datasets_of_arrays_apart(tmp_path: Path) -> None:
+    files = simulations(tmp_path, A={"title": "<b>"}, B={"title": "other"})
+    found = cfagg.aggregate(files, equal="source_id").cfagg.report
+    assert [group.dataset for group in found.groups] == ["source_id: A, title: <b>", "source_id: B, title: other"]
+    assert "\n    source_id: B, title: other\n" in str(found)
+    assert "source_id: A, title: &lt;b&gt;" in found.to_html()
+    assert cfagg.aggregate(files[:2]).cfagg.report.groups[0].dataset == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
