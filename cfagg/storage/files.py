@@ -326,7 +326,8 @@ def _open(path: str, context: Context) -> int:
         try:
             return os.open(path, FLAGS)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
+            more = "; files that match a pattern are joined by cfagg.aggregate (cfagg aggregate)" if "*" in path else ""
+            raise context.missing(context.said(f"there is no file {path}; {context.remedy}{more}")) from error
         except (OSError, ValueError) as error:
             code = error.errno if isinstance(error, OSError) else None
             if code in (errno.EMFILE, errno.ENFILE) and relieve():

@@ -93,6 +93,10 @@ def test_a_target_that_may_not_be_written_is_named_once(
             "sst.nca has no variable 'sst'; its variables are: time,",
         ),
         (("convert", "sst.nca", "x.zarr", "--chunks", "tme=3"), "chunks of 'tme': no converted variable of"),
+        (
+            ("convert", "sst/*.nc", "x.zarr"),
+            "sst/*.nc; check the path; files that match a pattern are joined by cfagg.aggregate (cfagg aggregate)",
+        ),
         (("convert", ".", "x.zarr"), "is not a Zarr store: it has neither zarr.json nor .zgroup"),
         (("show", "sst.nca", "--plot", "x.bmp"), "the picture x.bmp cannot be drawn: its name must end in .png"),
         (
