@@ -23,7 +23,7 @@ from cfagg.accumulation.labels import (
 from cfagg.accumulation.query import METHODS, Statistics, check_options
 from cfagg.display.escape import printable
 from cfagg.errors import SelectionError
-from cfagg.errors.arguments import a_text, dimensions
+from cfagg.errors.arguments import a_text, dimensions, flags
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -296,6 +296,7 @@ def open_accumulated(
     from cfagg.storage.tree import prefixes
     from cfagg.storage.urls import a_place, is_url
 
+    flags(adopt=adopt)
     trusted = check_trust(trust_for)
     place: str | os.PathLike[str] = store
     places: tuple[str, ...] = ()

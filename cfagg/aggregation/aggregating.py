@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_function, closest, paths
+from cfagg.errors.arguments import a_function, closest, flags, paths
 from cfagg.errors.extras import check_chunks
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
@@ -113,6 +113,7 @@ def aggregate(
     from cfagg.labelled.undecodable import refuse_undecodable
 
     check_chunks(chunks)
+    flags(append=append, update=update, overwrite=overwrite, as_tree=as_tree, skip_errors=skip_errors)
     a_function(progress, "progress")
     known = {f.name for f in fields(Options)}
     rules = {name: options.pop(name) for name in list(options) if name in known}

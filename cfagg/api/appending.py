@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.errors import CfaggError, OptionError, StaleAccumulationWarning
-from cfagg.errors.arguments import a_path, a_text
+from cfagg.errors.arguments import a_path, a_text, flags
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def append(
 
     a_path(store, "store", expected="name a Zarr store")
     a_text(dim, "dim", "the name of a dimension")
+    flags(any_order=any_order)
     if isinstance(data, str | bytes | os.PathLike):
         data = _opened(data, allow, data_options)
     elif data_options:

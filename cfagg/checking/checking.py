@@ -15,7 +15,7 @@ from cfagg.checking.report import Report, SourceReport
 from cfagg.checking.single import check_one
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
-from cfagg.errors.arguments import a_mapping, a_path, names, paths, texts
+from cfagg.errors.arguments import a_mapping, a_path, flags, names, paths, texts
 from cfagg.findings.finding import NotApplicable
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def check(
     """
     from cfagg.checking.config import Settings, load
 
+    flags(data=data, references=references)
     several = isinstance(source, list | tuple)
     sources = list(source) if several else [source]
     settings = (

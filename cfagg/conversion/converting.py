@@ -10,7 +10,7 @@ from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request, refuse_options
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_function, a_path, paths, texts
+from cfagg.errors.arguments import a_function, a_path, flags, paths, texts
 from cfagg.errors.extras import require
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -194,6 +194,7 @@ def convert(
     array([1., 2., 3.], dtype=float32)
     """
     asked = locals()
+    flags(overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     name = a_path(target, "target", expected="name a directory for the store")
     changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
     kind = kind_of(name, to, netcdf="netcdf")

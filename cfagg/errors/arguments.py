@@ -21,6 +21,7 @@ __all__ = [
     "an_integer",
     "closest",
     "dimensions",
+    "flags",
     "names",
     "paths",
     "some",
@@ -138,6 +139,13 @@ def texts(value: Any, name: str, expected: str) -> dict[str, str]:
     """Return a mapping of texts to texts as a dictionary, an empty one for None."""
     found = a_mapping(value, name, expected)
     return {a_text(k, name, expected): a_text(v, name, expected) for k, v in found.items()}
+
+
+def flags(**given: Any) -> None:
+    """Refuse flags that are not `True` or `False`, also of NumPy: a text such as "no" would count as `True`."""
+    for name, value in given.items():
+        if not (isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and value.shape == ())):
+            raise OptionError(f"{name}: found {_shown(value)}; expected True or False")
 
 
 def an_integer(value: Any, name: str) -> int:

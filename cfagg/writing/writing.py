@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_new_file, a_path, paths
+from cfagg.errors.arguments import a_new_file, a_path, flags, paths
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -102,6 +102,7 @@ def write(
     [[1.0, 2.0], [3.0, 4.0]]
     """
     name = a_path(path, expected="name a file, or a directory for a Zarr store")
+    flags(overwrite=overwrite)
     kind = kind_of(name, to, netcdf="CF-1.13")
     if kind == "zarr" or (kind == "icechunk" and _is_lazy(obj)):
         if relative_to is not None:

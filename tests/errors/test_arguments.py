@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +182,27 @@ def test_chunks_that_dask_cannot_make_are_named(chunks: Any) -> None:
 def test_a_format_of_reports_that_is_no_text_is_named() -> None:
     with pytest.raises(cfagg.errors.OptionError, match=r"^\[\] is not a format of reports"):
         cfagg.check(FILE).to_text([])
+
+
+#: Every function of `import cfagg` with its flags.
+FLAGS = [
+    (function, name)
+    for function in map(vars(cfagg).get, cfagg.__all__)
+    if inspect.isfunction(function)
+    for name, given in inspect.signature(function).parameters.items()
+    if given.annotation == "bool"
+]
+
+
+@pytest.mark.parametrize(("function", "flag"), FLAGS, ids=lambda one: getattr(one, "__name__", one))
+def test_a_flag_that_is_neither_true_nor_false_is_named(function: Callable[..., object], flag: str) -> None:
+    needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given = {p.name: "time" for p in needed if p.kind is not p.VAR_KEYWORD}
+    for value in (np.array([True, False]), [True], "no", None, 2):
+        with pytest.raises(cfagg.errors.OptionError, match=f"^{flag}: found .*; expected True or False"):
+            function(**given, **{flag: value})
+    with pytest.raises(cfagg.errors.CfaggError, match=f"^(?!{flag}:)"):
+        function(**given | {next(iter(given)): 3}, **{flag: np.True_})
 
 
 @pytest.mark.parametrize("stride", [np.array([1, 2]), int])
