@@ -48,8 +48,10 @@ class Place(Workplace):
 
     @property
     def unfinished(self) -> bool:
-        """Whether a build that can be resumed has read a part here."""
-        return not self.published and self.journal.exists() and any(self.root.glob("work/part-*.json"))
+        """Whether a build that can be resumed has read a part here, with rows: runs have the number of their part."""
+        filled = {path.name.split("-")[1] for path in self.root.glob("work/run-*")}
+        read = (path.stem.split("-")[1] for path in self.root.glob("work/part-*.json"))
+        return not self.published and self.journal.exists() and not filled.isdisjoint(read)
 
     def start_anew(self) -> None:
         """Remove the remains of an earlier build."""

@@ -14,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.errors import ConformError, ConventionError, SourceError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import (
+    CfaggError,
+    ConformError,
+    ConventionError,
+    SourceError,
+    TargetError,
+    TargetExistsError,
+    UnsupportedError,
+)
 from cfagg.observations import building
 from cfagg.observations.indexes import open_index
 from cfagg.observations.store import open_store
@@ -300,9 +308,10 @@ def test_bad_sources_are_refused_and_leave_no_store(tmp_path, function, error, s
     assert not (tmp_path / "a.zarr").exists()
 
 
-def test_where_nothing_was_read_nothing_is_left(tmp_path):
-    with pytest.raises(ConventionError):
-        cfagg.create_observations(recipe(beyond_the_pole), tmp_path / "a.zarr")
+@pytest.mark.parametrize("function", [beyond_the_pole, no_rows])
+def test_where_nothing_was_read_nothing_is_left(tmp_path, function):
+    with pytest.raises(CfaggError):
+        cfagg.create_observations(recipe(function), tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
 
 
