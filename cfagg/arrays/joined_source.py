@@ -38,6 +38,11 @@ class JoinedSource(OtherSource):
     made: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
+    def is_one(self) -> bool:
+        """Whether it is made from a single file."""
+        return self.made is None or len(self.made[0].scanned) == 1
+
+    @property
     def has_default_fills(self) -> bool:
         """Whether the netCDF library may have written its default fill values."""
         return False

@@ -95,7 +95,8 @@ def open_reader(
         from cfagg.arrays.aggregated import AggregationReader
 
         lookup = None
-        if index is not True or isinstance(source.path, Url) or has_index(source.path):
+        beside = source.is_one and (isinstance(source.path, Url) or has_index(source.path))
+        if index is not True or beside:
             from cfagg.arrays.index.lookup import lookup_for
 
             lookup = lookup_for(source.path, index)

@@ -129,6 +129,11 @@ class Source:
         return f"<Source {self.path!r} ({self.format}): {count_text(len(self.root.variables), 'variable')}>"
 
     @property
+    def is_one(self) -> bool:
+        """Whether `path` names a file or store, beside which its index may be, and is no label of several."""
+        return True
+
+    @property
     def has_default_fills(self) -> bool:
         """Whether the netCDF library may have written its default fill values."""
         return True

@@ -267,6 +267,12 @@ def test_of_an_aggregation_the_head_is_asked_for_once_and_of_fragments_what_is_r
     assert not asked(server)
 
 
+def test_of_several_files_no_index_is_asked_for_under_their_common_name(server: Server) -> None:
+    urls = [f"{server.url}/test{n}.nc" for n in (1, 2)]
+    cfagg.read(urls, allow=[server.url]).load()
+    assert {what for what, _ in asked(server)} == {"GET /test1.nc", "GET /test2.nc"}
+
+
 def test_a_page_in_place_of_data_is_called_one(server: Server) -> None:
     page = Page(200, headers={"Content-Type": "text/html; charset=utf-8"})
     server.rules = {"": [page] * 9}
