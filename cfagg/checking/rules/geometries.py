@@ -93,6 +93,10 @@ def axes_of_node_coordinates_differ(_: Context, g: Geometry) -> Iterator[Hit]:
             yield Hit(n, "axis", f"axis {axis} is that of {seen[axis].name!r} too; each has its own")
         elif axis:
             seen[axis] = n
+    for n in dict.fromkeys(n for n in g.nodes if g.nodes.count(n) > 1):
+        # The conformance document counts variables, which are different ones only if they are other variables.
+        message = f"{n.name!r} is named more than once; expected one variable for each spatial dimension"
+        yield Hit(g.container, "node_coordinates", message, "warning")
 
 
 @rule("GEO010", each=geometries)

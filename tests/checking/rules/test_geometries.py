@@ -106,6 +106,12 @@ def test_one_defect_is_found_by_its_rule_alone(code: str, changes: list[tuple[st
     assert found == {code}
 
 
+def test_a_node_coordinate_that_is_named_twice_is_a_warning() -> None:
+    (found,) = findings(changed(('"x y"', '"x y y"')), "GEO")
+    assert (found.code, found.severity, found.variable) == ("GEO009", "warning", "shape")
+    assert "'y' is named more than once" in found.message
+
+
 def test_another_dimension_of_the_same_size_is_a_warning() -> None:
     text = changed(("depth(lake, time)", "depth(time)"), ('depth:coordinates = "lat lon" ;', ""))
     text = text.replace("time = 2 ;", "time = 2 ;", 1)
