@@ -17,6 +17,7 @@ from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.findings.losses import Loss
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.zarr.attributes import with_members
 from cfagg.model import Aggregation
 from cfagg.runtime.files import check_file, written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
@@ -80,14 +81,14 @@ def write_file(
     `before` is called with the complete file before it is moved into place.
     """
     target.check()
-    content, odd = _in_netcdf(content, drop=target.on_loss == "drop")
+    content, odd, named = _in_netcdf(content, drop=target.on_loss == "drop")
     if odd and target.on_loss != "drop":
         raise LossError(
             f"{target.url or target.path} was not written: {count_text(len(odd), 'attribute')} cannot be expressed in "
             "netCDF; on_loss='drop' (--on-loss drop) leaves them out",
             odd,
         )
-    losses = (*losses, *odd)
+    losses, notes = (*losses, *odd), (*notes, *named)
     if target.url is None:
         return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)
@@ -135,10 +136,14 @@ def write_file(
     return replace(report, target=str(target.url))
 
 
-def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ...]]:
-    """Return content without attributes that netCDF cannot hold, or types if they may drop, and a loss for each."""
+def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ...], tuple[str, ...]]:
+    """Return content without attributes that netCDF cannot hold, or types if they may drop, and a loss for each.
+
+    Members of enumerations, whose types are not written, become flags, with a note on each.
+    """
     at = content.path.strip("/")
     own, losses = expressible(content.attributes, None, at or "/")
+    notes: tuple[str, ...] = ()
     variables: dict[str, Held | Aggregated] = {}
     for name, one in content.variables.items():
         of = one if isinstance(one, Held) else one.aggregation
@@ -146,7 +151,9 @@ def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ..
         if drop and (flaw := type_flaw(of.dtype)) is not None:
             losses += (Loss(path, None, "the variable", "it is left out", flaw),)
             continue
-        attributes, lost = expressible(of.attributes, of.dtype, path)
+        given, named = with_members(of.attributes, of.dtype, path)
+        attributes, lost = expressible(given, of.dtype, path)
+        notes += named
         if attributes is of.attributes:
             variables[name] = one
         elif isinstance(one, Held):
@@ -156,10 +163,11 @@ def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ..
         losses += lost
     groups = []
     for group in content.groups:
-        inner, lost = _in_netcdf(group, drop=drop)
+        inner, lost, named = _in_netcdf(group, drop=drop)
         groups.append(inner)
         losses += lost
-    return replace(content, attributes=own, variables=variables, groups=tuple(groups)), losses
+        notes += named
+    return replace(content, attributes=own, variables=variables, groups=tuple(groups)), losses, notes
 
 
 def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:

@@ -77,6 +77,18 @@ def test_equal_enumerations_are_one_array_with_the_numbers_that_the_library_read
         npt.assert_array_equal(masked["sky"].values, np.where(expected == 255, np.nan, expected))
 
 
+@pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13"])
+def test_members_are_flags_in_aggregation_files_with_a_note(tmp_path: Path, to: str) -> None:
+    source = written(tmp_path / "a.nc", 0, {"clear": 0, "fog": 7}, fill=None)
+    report = cfagg.convert(source, tmp_path / "b.nc", to=to)
+    again = cfagg.write(cfagg.read(source), tmp_path / "c.nc", to=to)
+    for notes, name in ((report.notes, "b.nc"), (again.notes, "c.nc")):
+        told = [note for note in notes if "enumeration (clear = 0, fog = 7)" in note]
+        assert [note.split("'")[1] for note in told] == ["sky", "quality"]
+        sky = cfagg.read(tmp_path / name)["sky"]
+        assert (sky.attrs["flag_values"].tolist(), sky.attrs["flag_meanings"]) == ([0, 7], "clear fog")
+
+
 @pytest.mark.parametrize(
     ("names", "base"),
     [

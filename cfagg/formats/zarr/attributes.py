@@ -104,8 +104,10 @@ def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> 
     return kept
 
 
-def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the attributes of a variable with the members of its enumeration, which Zarr lacks, and a note on them.
+def with_members[A: Mapping[str, Any]](
+    attributes: A, dtype: np.dtype[Any], path: str
+) -> tuple[A | dict[str, Any], tuple[str, ...]]:
+    """Return the attributes of a variable with the members of its enumeration, which is not written, and a note.
 
     Members become ``flag_values`` and ``flag_meanings`` (CF section 3.5), if the variable has neither and CF allows
     their names; the note names them in any case.
