@@ -9,7 +9,7 @@ import shlex
 import pytest
 
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
-from cfagg.storage.access import Access
+from cfagg.storage.access import Access, GrownAccess, NamedAccess
 from cfagg.storage.tree import read_file
 from cfagg.storage.urls import Options, Url
 
@@ -276,3 +276,22 @@ def test_a_reference_of_a_linked_aggregation_file_that_is_nowhere_stays_beside_t
     link = home.parent / "homely" / "agg.nca"
     link.symlink_to(home / "agg.nca")
     assert Access(link).resolve("gone.nc") == str(link.parent / "gone.nc")
+
+
+def test_of_files_that_were_named_only_these_are_read_whatever_takes_their_place_later(home):
+    named = NamedAccess("several files", [home / "deep"])
+    path = str(home.parent / "secret.nc")
+    named.judge(named.resolve(path), path)
+    with pytest.raises(AccessError, match=r"lies outside"):
+        named.judge(str(home / "agg.nca"), path)
+
+
+def test_files_that_an_index_records_are_judged_as_references_of_its_aggregation_file(home):
+    secret, added = str(home.parent / "secret.nc"), str(home.parent / "homely" / "a.nc")
+    grown = GrownAccess(NamedAccess("several files"), Access(home / "agg.nca"), frozenset({"deep/a.nc", secret}))
+    grown = pickle.loads(pickle.dumps(grown))
+    assert grown.resolve("deep/a.nc") == str(home / "deep" / "a.nc")
+    grown.judge(grown.resolve(added), added)
+    for refused in (lambda: grown.resolve(secret), lambda: grown.judge(secret, secret)):
+        with pytest.raises(AccessError, match=r"secret\.nc and lies outside"):
+            refused()
