@@ -1,5 +1,6 @@
 """Which references of an aggregation are followed."""
 
+import itertools
 import os
 import pathlib
 import pickle
@@ -10,8 +11,9 @@ import pytest
 
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
 from cfagg.storage.access import Access, GrownAccess, NamedAccess
+from cfagg.storage.objects import _ALL, _KNOWN
 from cfagg.storage.tree import read_file
-from cfagg.storage.urls import Options, Url
+from cfagg.storage.urls import OPEN, Options, Url
 
 
 @pytest.fixture
@@ -295,3 +297,12 @@ def test_files_that_an_index_records_are_judged_as_references_of_its_aggregation
     for refused in (lambda: grown.resolve(secret), lambda: grown.judge(secret, secret)):
         with pytest.raises(AccessError, match=r"secret\.nc and lies outside"):
             refused()
+
+
+@pytest.mark.parametrize("name", sorted({"headers", *_ALL, *itertools.chain(*_KNOWN.values())} - OPEN))
+def test_an_option_of_a_url_that_may_be_secret_is_not_pickled_and_a_provider_is(name):
+    url = Url("https://example.org/a.nc", Options({name: "unlikely", "timeout": 5}))
+    with pytest.raises(AccessError, match=f"with {name} may hold secrets") as caught:
+        pickle.dumps(url)
+    assert "unlikely" not in f"{caught.value}{url!r}{url.options!r}"
+    assert pickle.loads(pickle.dumps(Url(url, Options({name: os.getpid})))).options.given == {name: os.getpid}
