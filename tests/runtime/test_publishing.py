@@ -344,6 +344,40 @@ def test_a_product_takes_the_place_of_its_target_and_is_known_there(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
+def test_a_product_that_was_changed_in_its_place_is_no_longer_known_there(tmp_path):
+    stage = beside(tmp_path)
+    stage.hold()
+    tree(stage.product, "new")
+    stage.put_in_place()
+    assert stage.in_place
+    (tmp_path / "a.zarr" / "later").touch()
+    assert not stage.in_place
+    stage.leave()
+
+
+def test_a_product_and_the_mark_that_names_it_are_on_disk_before_it_takes_its_place(tmp_path, monkeypatch, disk):
+    monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
+    stage = beside(tmp_path)
+    stage.hold()
+    tree(stage.product, "new")
+    stage.put_in_place()
+    places = [names for folder, names in disk if folder == tmp_path.name]
+    assert places == [[".work"], [".work", "a.zarr"]]
+    before = [name for name, _ in disk[: [name for name, _ in disk].index(tmp_path.name)]]
+    assert {"done", "0", "c", stage.product.name, stage.root.name} <= set(before)
+    stage.leave()
+
+
+def test_what_a_killed_process_replaced_is_removed_when_its_replacement_is_on_disk(tmp_path, disk):
+    stage = beside(tmp_path)
+    tree(stage.root / "old", "old")
+    tree(tmp_path / "a.zarr", "new")
+    stage.hold()
+    assert disk[:2] == [(tmp_path.name, [".work", "a.zarr"]), (".work", ["lock", "old"])]
+    assert not (stage.root / "old").exists()
+    stage.leave()
+
+
 def test_what_was_begun_is_taken_back_and_what_an_earlier_run_did_stays(tmp_path):
     for anew in (False, True):
         stage = beside(tmp_path)

@@ -26,6 +26,7 @@ from cfagg.storage.azure import check_server
 from cfagg.storage.connections import Connection
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
+from cfagg.storage.remote import HttpSource
 from cfagg.storage.urls import a_place, covers
 
 
@@ -331,6 +332,13 @@ def test_a_proxy_is_asked_with_its_user_and_the_server_never(variable, monkeypat
         assert headers["proxy-authorization"] == "Basic bWU6YUBi"
         assert headers["host"] == server.url.removeprefix("http://")
         assert not server.seen
+
+
+def test_a_proxy_of_this_network_decides_where_what_an_untrusted_file_names_may_be(monkeypatch) -> None:
+    with serving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert HttpSource("http://data.example.org/x", {}, guarded=True).read("k") == b"abc"
+        assert [path for _, path, _ in proxy.seen] == ["http://data.example.org/x/k"]
 
 
 def test_reader_and_writer_of_objects_ask_the_same_proxy(monkeypatch) -> None:

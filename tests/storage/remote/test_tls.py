@@ -29,7 +29,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "none of these")])
     now, address = dt.datetime.now(dt.UTC), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -130,3 +130,45 @@ def test_a_redirect_leads_from_tls_to_no_url_of_another_kind(serve, scheme) -> N
     why = "outside the store" if scheme == "http" else "which is not on a web server"
     with pytest.raises(AccessError, match=rf"redirects to {scheme}://127\.0\.0\.1/store/b, {why}"):
         make_source(f"{url}/store").read("a")
+
+
+@pytest.mark.parametrize(
+    ("host", "known", "why"), [("127.0.0.1", False, "self-signed"), ("localhost", True, "mismatch")]
+)
+def test_a_server_that_does_not_prove_who_it_is_is_sent_nothing(serve, monkeypatch, host, known, why) -> None:
+    monkeypatch.setenv("no_proxy", host)
+    if not known:
+        monkeypatch.delenv("SSL_CERT_FILE")
+    url = serve(part(BODY), "stays").replace("127.0.0.1", host)
+    with pytest.raises(FragmentReadError, match=f"cannot be read: .*CERTIFICATE_VERIFY_FAILED.*{why}"):
+        make_source(url, {"headers": {"authorization": "unlikely"}}).read_range("a", 0, len(BODY))
+
+
+def test_what_a_proxy_wants_is_not_sent_through_its_tunnel(certificate: Path, monkeypatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    seen = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def tunnel() -> None:
+            plain, _ = listening.accept()
+            seen.append(plain.recv(1 << 16))
+            plain.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+            with context.wrap_socket(plain, server_side=True) as connected:
+                seen.append(connected.recv(1 << 16))
+                connected.sendall(part(BODY))
+
+        thread = threading.Thread(target=tunnel, daemon=True)
+        thread.start()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.setenv("no_proxy", "elsewhere.example")
+        monkeypatch.setenv("https_proxy", f"http://me:unlikely@127.0.0.1:{listening.getsockname()[1]}")
+        source = make_source("https://127.0.0.1:1/store", {"headers": {"authorization": "of the server"}})
+        assert source.read_range("a", 0, len(BODY)) == BODY
+        thread.join()
+    proxy, server = seen
+    assert proxy.startswith(b"CONNECT 127.0.0.1:1 HTTP/1.1\r\n")
+    assert (b"proxy-authorization: Basic" in proxy, b"of the server" in proxy) == (True, False)
+    assert server.startswith(b"GET /store/a HTTP/1.1\r\n")
+    assert (b"proxy-authorization" in server, b"authorization: of the server" in server) == (False, True)
