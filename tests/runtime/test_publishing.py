@@ -227,7 +227,7 @@ def staged(folder, text):
     stage.hold()
     stage.product.mkdir(exist_ok=True)
     (stage.product / "zarr.json").write_text(text)
-    tree(stage.product / "v", text)
+    tree(stage.product / "zz", text)
     return stage
 
 
@@ -237,8 +237,8 @@ def test_within_a_target_that_cannot_be_renamed_contents_are_replaced(tmp_path):
         stage.put_in_place()
         assert stage.in_place
         stage.remove_after()
-        assert (tmp_path / "zarr.json").read_text() == (tmp_path / "v" / "c" / "0").read_text() == text
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["v", "zarr.json"]
+        assert (tmp_path / "zarr.json").read_text() == (tmp_path / "zz" / "c" / "0").read_text() == text
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["zarr.json", "zz"]
 
 
 @pytest.mark.parametrize("moves", range(5))
@@ -263,13 +263,36 @@ def test_a_replacement_of_contents_that_was_cut_short_has_no_store_or_a_whole_on
             stage.put_in_place()
     stage.leave()
     document = tmp_path / "zarr.json"
-    assert not document.exists() or document.read_text() == (tmp_path / "v" / "c" / "0").read_text()
+    assert not document.exists() or document.read_text() == (tmp_path / "zz" / "c" / "0").read_text()
     after = Staging(tmp_path, tmp_path / ".work", "store", frozenset(), "testing")
     after.hold()
     assert after.in_place
     after.remove_after()
-    assert document.read_text() == (tmp_path / "v" / "c" / "0").read_text() == "two"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["v", "zarr.json"]
+    assert document.read_text() == (tmp_path / "zz" / "c" / "0").read_text() == "two"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["zarr.json", "zz"]
+
+
+def test_within_a_target_contents_are_on_disk_before_the_document_that_makes_them_a_store(tmp_path, disk):
+    staged(tmp_path, "one").put_in_place()
+    assert [names for folder, names in disk if folder == tmp_path.name][-2:] == [
+        [".work", "zz"],
+        [".work", "zarr.json", "zz"],
+    ]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_lock_whose_file_its_last_holder_removed_is_not_held(tmp_path, monkeypatch, again):
+    def opened(path, mode):
+        file = publishing.opened(path, mode)
+        path.unlink()
+        if again:
+            path.touch()
+        return file
+
+    monkeypatch.setattr(staging, "opened", opened)
+    file, held = staging.lock(tmp_path / "lock")
+    file.close()
+    assert held is False
 
 
 def test_a_mount_point_is_not_replaced_by_a_rename(tmp_path):

@@ -181,6 +181,16 @@ def test_nothing_is_renamed_before_it_is_on_disk(tmp_path: Path, monkeypatch: py
     assert done == ["data"] * 4 + ["rename", "names"] + ["rename", "rename", "names"] + ["rename", "names"]
 
 
+def test_a_record_is_on_disk_with_its_folder_before_anything_is_done(tmp_path: Path, monkeypatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink()))
+    with place_of(tmp_path).writer("appending") as claim:
+        claim.record(b"intent")
+        folder = tmp_path / CLAIM
+        assert synced == [folder / ".intent.part", folder, tmp_path]
+        claim.forget()
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_names_of_new_folders_are_forced_to_disk_however_many(tmp_path, monkeypatch, whole: bool) -> None:
     synced: list[str] = []
