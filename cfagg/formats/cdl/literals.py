@@ -22,7 +22,10 @@ _SUFFIXES = {
     "f": "f4", "d": "f8",
 }  # fmt: skip
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b"v": b"\v", b"0": b"\0"}
+
+#: A byte by its octal or hexadecimal number, or any other character after a backslash.
+_ESCAPED = re.compile(rb"\\(?:([0-3][0-7]{2})|[xX]([0-9a-fA-F]{2})|(.))", re.DOTALL)
 
 
 class Token(NamedTuple):
@@ -40,16 +43,27 @@ def kind_of(type_: str) -> Kind:
     return "float" if type_ in ("float", "real", "double") else "integer"
 
 
-def unquoted(text: str) -> str:
-    """Return the text between quotation marks."""
-    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
+def unquoted(text: str) -> bytes:
+    r"""Return the bytes between quotation marks, some of which ``ncdump`` prints by their octal numbers.
+
+    >>> unquoted(r'"caf\303\251\n\000"')
+    b'caf\xc3\xa9\n\x00'
+    """
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        octal, hexadecimal, other = found.groups()
+        return _ESCAPES.get(other, other) if other else bytes([int(octal, 8) if octal else int(hexadecimal, 16)])
+
+    return _ESCAPED.sub(byte, text[1:-1].encode("utf-8", "surrogatepass"))
 
 
 def text_of(token: Token) -> str:
     """Return a text, a number as written, or an empty text."""
     if token.kind == "number":
         return token.text
-    return "" if token.text == "NIL" and token.kind == "word" else unquoted(token.text)
+    # Texts end at their first null character, as those of C.
+    raw = b"" if token.text == "NIL" and token.kind == "word" else unquoted(token.text).partition(b"\0")[0]
+    return raw.decode("utf-8", "replace")
 
 
 def number(text: str) -> tuple[int | float, str]:

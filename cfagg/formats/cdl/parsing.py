@@ -17,6 +17,7 @@ from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.cdl.literals import TYPES, Token, kind_of, number, text_of, unquoted
 from cfagg.formats.metadata.aggregation import aggregated
+from cfagg.formats.metadata.foreign import value_of
 from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Variable
 
 __all__ = ["parse_cdl"]
@@ -31,7 +32,7 @@ _TOKEN = re.compile(
     r"""
     (?P<space>\s+|//[^\n]*)
   | (?P<string>"(?:[^"\\]|\\.)*")
-  | (?P<char>'(?:[^'\\]|\\.)')
+  | (?P<char>'(?:[^'\\]|\\(?:[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|.))')
   | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|NaN|Infinity|inf)
        (?:[uU]?[lL]{1,2}|[uU]?[bBsS]|[uUfFdD])?(?![\w.+-]))
   | (?P<mark>[{}();:,=])
@@ -264,7 +265,7 @@ class _Parser:
             texts = tuple(text_of(t) for t in tokens)
             return texts[0] if len(texts) == 1 else texts
         if all(t.kind in ("string", "char") for t in tokens):
-            return "".join(unquoted(t.text) for t in tokens)
+            return value_of(b"".join(unquoted(t.text) for t in tokens))
         if any(t.kind != "number" for t in tokens):
             self._fail("numbers or text")
         numbers = [self._literal(t) for t in tokens]
@@ -307,9 +308,10 @@ class _Parser:
                         f"the text {token.text[:30]} for {name!r}, which holds numbers; dates are read as numbers: "
                         "print them with ncdump without -t",
                     )
-                elif token.kind == "char" and variable.kind != "char":
-                    found.append(ord(unquoted(token.text)[:1] or "\0"))
-                elif token.kind in ("string", "char"):
+                elif token.kind == "char":
+                    byte = unquoted(token.text)[:1]
+                    found.append(byte if variable.kind == "char" else byte[0])
+                elif token.kind == "string":
                     found.extend(self._characters(variable, unquoted(token.text)))
                 elif token.kind == "number" and variable.kind == "char":
                     self._wrong(token.line, f"the number {token.text[:30]} for {name!r}, which holds characters")
@@ -354,9 +356,8 @@ class _Parser:
             )
         return tuple(shape)
 
-    def _characters(self, variable: Variable, text: str) -> list[bytes]:
+    def _characters(self, variable: Variable, raw: bytes) -> list[bytes]:
         """Return the characters of a text, padded to the last of several dimensions as in ``ncgen``."""
-        raw = text.encode("utf-8", "surrogatepass")
         if len(variable.dimensions) < 2 or variable.dimensions[-1].unlimited:
             return [raw[i : i + 1] for i in range(len(raw))]
         width = variable.dimensions[-1].size

@@ -27,6 +27,9 @@ VALUES: list[tuple[str, str, Any]] = [
     ("float v", "1e999", np.float32(np.inf)),
     ("string v", "97", "97"),
     ("string v", "NIL", ""),
+    ("string v", r'"ab\000c"', "ab"),
+    ("string v", r'"caf\303\251"', "café"),
+    ("byte v", r"'\351'", np.int8(-23)),
 ]
 
 
@@ -46,6 +49,13 @@ def test_a_value_is_stored_as_ncgen_does(declared: str, given: str, stored: Any)
         ("d = 3 ; variables: char v(d)", '"ab", "c"', [b"a", b"b", b"c"]),
         ("d = 3 ; n = 2 ; variables: char v(d, n)", '"a", "bc", "c"', [[b"a", b""], [b"b", b"c"], [b"c", b""]]),
         ("d = UNLIMITED ; variables: char v(d)", '"abc"', [b"a", b"b", b"c"]),
+        ("d = 4 ; variables: char v(d)", r'"ab\000\000"', [b"a", b"b", b"", b""]),
+        (
+            "d = 2 ; n = 3 ; variables: char v(d, n)",
+            r'"\303\251\000", "\101"',
+            [[b"\xc3", b"\xa9", b""], [b"A", b"", b""]],
+        ),
+        ("d = 2 ; n = 2 ; variables: char v(d, n)", r"'a', '\000', 'b'", [[b"a", b""], [b"b", b""]]),
     ],
 )
 def test_several_texts_fill_characters_as_ncgen_does(declared: str, given: str, stored: Any) -> None:
@@ -76,6 +86,8 @@ def test_a_fill_value_has_the_type_of_its_variable(type_: str, given: str, store
         ("40000s", np.int16(-25536)),
         ("1e999", np.float64(np.inf)),
         ("1s, 2.5f, 3", np.array([1, 2.5, 3])),
+        (r'"K\000\000"', "K"),
+        (r'"\260C"', b"\xb0C"),
     ],
 )
 def test_an_attribute_is_stored_as_ncgen_does(given: str, stored: Any) -> None:
@@ -136,7 +148,7 @@ def test_a_group_may_have_a_dimension_of_the_name_of_one_above() -> None:
     "text",
     [
         "group: a { " * 5000,
-        "dimensions: x = 2 ; y = 9000000000000000000 ; variables: char v(x, y) ; data: v = 'a' ; ",
+        'dimensions: x = 2 ; y = 9000000000000000000 ; variables: char v(x, y) ; data: v = "a" ; ',
     ],
 )
 def test_what_would_take_all_memory_is_refused(text: str) -> None:
