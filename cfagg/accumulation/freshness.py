@@ -8,11 +8,14 @@ its values were summed.  Nothing is hashed here, and nothing is written.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +109,8 @@ def check(group: Group, request: Request | None = None, trust_for: float = 0.0) 
 
 def check_trust(trust_for: float) -> float:
     """Return the number of seconds for which one check is trusted, or raise `OptionError`."""
-    given: object = trust_for
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
+    given: Any = trust_for
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= given <= sys.float_info.max:
         raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
     return float(given)
 

@@ -156,8 +156,12 @@ def an_integer(value: Any, name: str) -> int:
 
 
 def a_number(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> Any:
-    """Return a finite real number unchanged."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    """Return a real number that 64 bits hold as a finite one, unchanged."""
+    try:
+        is_one = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        is_one = False
+    if not is_one:
         raise error(f"{name}: found {_shown(value)}; expected {expected}")
     return value
 

@@ -743,10 +743,17 @@ def test_by_default_every_answer_looks_again(store):
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), True, "1"])
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), 10**400, True, "1"])
 def test_what_is_no_number_of_seconds_is_refused(store, wrong):
     with pytest.raises(OptionError, match="trust_for"):
         cfagg.open_accumulated(store, "tas", trust_for=wrong)
+
+
+def test_seconds_may_be_numbers_of_numpy(store):
+    trusting = [cfagg.open_accumulated(store, "tas", trust_for=seconds) for seconds in (np.int64(600), np.float32(600))]
+    expected = [acc.mean().item() for acc in trusting]
+    chunk(store, 0, 0, 0).unlink()
+    assert [acc.mean().item() for acc in trusting] == expected
 
 
 def test_while_a_thread_writes_each_answer_is_that_of_the_accumulated_values_or_none(plain):

@@ -15,7 +15,8 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
-from cfagg.errors.arguments import closest, some
+from cfagg.errors import OptionError
+from cfagg.errors.arguments import a_number, closest, some
 from cfagg.observations.checking import check_store
 from cfagg.observations.exchange import import_netcdf, import_parquet
 from cfagg.observations.exchange.netcdf_read import place_of
@@ -285,3 +286,9 @@ def test_a_mapping_is_not_taken_for_its_keys(acc: Accumulated) -> None:
         acc.mean({"time": slice(0, 2)})
     with pytest.raises(cfagg.errors.OptionError, match=r"^variables: found an object of type dict; expected a name"):
         cfagg.read(FILE, variables={"tas": None})
+
+
+def test_a_number_too_large_for_64_bits_is_refused_by_name() -> None:
+    assert a_number(10**300, "memory", "a number") == 10**300
+    with pytest.raises(OptionError, match="memory: found 1000"):
+        a_number(10**400, "memory", "a number")
