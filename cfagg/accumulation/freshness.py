@@ -110,7 +110,8 @@ def check(group: Group, request: Request | None = None, trust_for: float = 0.0) 
 def check_trust(trust_for: float) -> float:
     """Return the number of seconds for which one check is trusted, or raise `OptionError`."""
     given: Any = trust_for
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= given <= sys.float_info.max:
+    is_number = isinstance(given, Real) and not isinstance(given, bool)
+    if not is_number or not 0 <= given <= sys.float_info.max:
         raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
     return float(given)
 
