@@ -78,6 +78,8 @@ class AggregationStore(AbstractDataStore):
         known = {"units": aggregation.units, "calendar": aggregation.calendar}
         attributes.update({name: value for name, value in known.items() if value is not None})
         encoding = self._encoding(reader)
+        if encoding["dtype"] is str:
+            del encoding["dtype"]  # by which xarray would read all values for the length of the longest
         # dask makes its chunks along these, so that no two chunks need the same partition.  An empty dimension has no
         # partition, and a single chunk of size 0 in dask.
         sizes = (n or (0,) for n in aggregation.grid.sizes)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import cfagg
 from cfagg.errors import FragmentNotFoundError, SourceError
 from cfagg.labelled.engine import CfaggBackendEntrypoint
 from cfagg.storage import counters
@@ -234,3 +235,25 @@ def test_groups_open_as_a_tree_and_one_by_one(path):
 
 def test_variables_can_be_dropped(path):
     assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["time_bnds"]
+
+
+def test_text_of_an_aggregation_is_read_where_it_is_asked_for(tmp_path):
+    for k, names in enumerate((["Kiel", "Oslo"], ["Reykjavik", "Bergen"])):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            file.createDimension("time", 2)
+            time = file.createVariable("time", "i4", ("time",))
+            time.setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+            time[:] = [2 * k, 2 * k + 1]
+            port = file.createVariable("port", str, ("time",))
+            port.standard_name = "region"
+            port[:] = np.array(names, object)
+    cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"], output=tmp_path / "all.nc")
+    (tmp_path / "1.nc").rename(tmp_path / "away.nc")
+    ds = xr.open_dataset(tmp_path / "all.nc", engine="cfagg")
+    assert ds.port[:2].values.tolist() == ["Kiel", "Oslo"]
+    (tmp_path / "away.nc").rename(tmp_path / "1.nc")
+    assert ds.port.max() == "Reykjavik"
+    ds.to_netcdf(tmp_path / "copy.nc")
+    with netCDF4.Dataset(tmp_path / "copy.nc") as file:
+        assert file["port"].dtype is str
+    xr.testing.assert_identical(xr.open_dataset(tmp_path / "copy.nc").port.drop_encoding(), ds.port)
