@@ -98,6 +98,20 @@ class Known:
     scanned: tuple[Scanned | None, ...]
     settings: Mapping[str, Any]
     index: Index
+    #: The records themselves, the part that they share, the names of files in them, and what `records.extend` needs.
+    own: Sequence[bytes]
+    shared: bytes
+    names: tuple[str, ...]
+    parts: set[int]
+
+    def packed(self, scanned: Sequence[Scanned]) -> tuple[list[bytes], bytes] | None:
+        """Return the records of these files and of others behind them, or `None` if all have to be encoded again."""
+        count = len(self.scanned)
+        if len(scanned) < count or any(a is not b for a, b in zip(scanned, self.scanned, strict=False)):
+            return None
+        if any(_unless_real(one.place) != name for one, name in zip(scanned, self.names, strict=False)):
+            return None
+        return records.extend(self.own, self.shared, self.parts, map(_nameless, scanned[count:]))
 
 
 def real(place: str) -> str:
@@ -105,11 +119,16 @@ def real(place: str) -> str:
     return place if is_url(place) else os.path.realpath(place)
 
 
-def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes], bytes]:
-    """Return the index records of each file, and the shared one; paths are stored by the index itself."""
-    own, shared = records.encode(replace(one, place=_unless_real(one.place)) for one in scanned)
+def packed(scanned: Sequence[Scanned], settings: Settings, known: Known | None = None) -> tuple[list[bytes], bytes]:
+    """Return the index records of each file, and the shared one; those of `known` files are copied if possible."""
+    own, shared = (known and known.packed(scanned)) or records.encode(map(_nameless, scanned))
     said = json.dumps({"settings": settings.as_dict(), "files": _sum_of(own)}, sort_keys=True).encode()
     return own, len(said).to_bytes(4, "little") + said + shared
+
+
+def _nameless(one: Scanned) -> Scanned:
+    """Return a description without the path, which is stored by the index itself."""
+    return replace(one, place=_unless_real(one.place))
 
 
 def _unless_real(place: str) -> str:
@@ -143,10 +162,11 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
         raise SourceError(f"{path} belongs to another state of its aggregation file")
     numbers = tuple(i for i, one in enumerate(index.description) if one is not None)
     own = [index.description[i] or b"" for i in numbers]
+    parts: set[int] = set()
     cut = 4 + min(int.from_bytes(index.shared[:4], "little"), _LONGEST)
     try:
         head = json.loads(index.shared[4:cut])
-        found = records.decode(own, index.shared[cut:])
+        found = records.decode(own, index.shared[cut:], parts)
     except ConventionError as error:
         raise ConventionError(f"{path}: {error.message}") from error
     except (ValueError, RecursionError) as error:
@@ -161,7 +181,8 @@ def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -
     scanned = tuple(
         None if one is None else replace(one, place=place) for place, one in zip(places, found, strict=True)
     )
-    return Known(places, numbers, scanned, head["settings"], index)
+    given = tuple("" if one is None else one.place for one in found)
+    return Known(places, numbers, scanned, head["settings"], index, own, index.shared[cut:], given, parts)
 
 
 def digest_of(target: str | Path) -> str:

@@ -259,7 +259,7 @@ def index_of(
     written: Sequence[FileRow] = (),
 ) -> Index:
     """Return the index of files; unchanged files are not opened again, and known rows are reused."""
-    own, shared = packed(scanned, settings)
+    own, shared = packed(scanned, settings, known)
     numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
     states = [_indexed(one.state or FileState(0)) for one in scanned]
     old: list[int | None] = [

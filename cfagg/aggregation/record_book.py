@@ -50,6 +50,13 @@ class Book:
         self._rows: list[bytes] = []
         self._aside = _Aside()
 
+    def begin(self, nodes: Iterable[Node]) -> None:
+        """Add nodes that several earlier files use."""
+        self._file = _SEVERAL
+        for node in nodes:
+            self.node(node)
+        self._file = 0
+
     def node(self, node: Node) -> int:
         """Return the number of a node, and mark it as used by the current file."""
         number = self._known.setdefault(node, self._count)

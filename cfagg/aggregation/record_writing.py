@@ -23,7 +23,7 @@ from cfagg.aggregation.record_types import CLASSES
 from cfagg.aggregation.scanning import Scanned
 from cfagg.errors import UnsupportedError
 
-__all__ = ["encode"]
+__all__ = ["encode", "encode_beside"]
 
 #: Types whose objects do not change during encoding, and texts.
 _HELD = frozenset({str, dict, tuple, np.ndarray, *CLASSES})
@@ -41,6 +41,15 @@ def encode(scanned: Iterable[Scanned]) -> tuple[list[bytes], bytes]:
     the same objects. All objects of a file must stay alive until the end.
     """
     writer = _Writer()
+    for one in scanned:
+        writer.add(one)
+    return writer.book.written()
+
+
+def encode_beside(shared: Iterable[Node], scanned: Iterable[Scanned]) -> tuple[list[bytes], bytes]:
+    """Return a record of each scanned file beside the nodes that files before it share, and the part now shared."""
+    writer = _Writer()
+    writer.book.begin(shared)
     for one in scanned:
         writer.add(one)
     return writer.book.written()

@@ -492,6 +492,17 @@ def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monke
     assert contents(out) == at_once(files, out)
 
 
+def test_records_of_unchanged_files_are_copied(tmp_path, out, monkeypatch):
+    files = months(tmp_path / "in", 7)
+    for number in range(7):
+        rewrite(files[number], number, days=number + 2)  # of sizes of their own
+    cfagg.aggregate(files[:5], output=out)
+    wanted = at_once(files[:6], out)
+    monkeypatch.setattr(records, "encode", None)
+    cfagg.aggregate(files[5:6], output=out, append=True, allow=[out.parent.parent])
+    assert contents(out) == wanted
+
+
 def test_notes_tell_what_was_there_what_changed_and_what_went(tmp_path, out):
     files = months(tmp_path / "in", 6)
     assert cfagg.aggregate(files[:5], output=out, append=True, allow=[out.parent.parent]).cfagg.report.notes == (

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hn
 
 from cfagg.aggregation import record_book
 from cfagg.aggregation.record_nodes import SUM, checksum
-from cfagg.aggregation.records import decode, encode
+from cfagg.aggregation.records import decode, encode, extend
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated
 from cfagg.errors import CfaggError, ConventionError
@@ -147,6 +147,33 @@ def test_equal_files_give_equal_bytes_whether_or_not_they_are_the_same_objects(f
     bytes_of_same = encode(both)
     assert encode([*files, *decode(*encode(files))]) == bytes_of_same
     assert encode(decode(*bytes_of_same)) == bytes_of_same
+
+
+def extended(old: list[Scanned], new: list[Scanned]) -> tuple[list[bytes], bytes] | None:
+    """Return records to which those of new files were added."""
+    parts: set[int] = set()
+    own, shared = encode(old)
+    assert same(decode(own, shared, parts), old)
+    return extend(own, shared, parts, new)
+
+
+@given(st.lists(scanned(), min_size=1, max_size=4), st.lists(scanned(), max_size=2), st.randoms(use_true_random=False))
+def test_records_that_were_extended_are_those_of_all_files(files, others, chance):
+    states = [FileState(chance.randrange(12), 10**9 + k, 0, 7, None) for k in range(8)]
+    files = [replace(chance.choice(files), state=state) for state in states]
+    cut = chance.randrange(9)
+    new = files[cut:] + others
+    assert extended(files[:cut], new) in (None, encode(files[:cut] + new))
+
+
+@pytest.mark.parametrize(("size", "copies"), [(40, True), (11, False), (13, False)])
+def test_records_are_extended_unless_a_new_file_has_something_of_a_single_one(size, copies):
+    # Sizes: 10 is that of several files, 11 to 14 those of one file each.
+    old = [Scanned(f"{k}.nc", FileState(max(10, k), 100 + k, 0, 5), "netCDF", (), None) for k in range(15)]
+    new = [Scanned("new.nc", FileState(size, 99, 0, 5), "netCDF", (), None)]
+    found = extended(old, new)
+    assert found == (encode(old + new) if copies else None)
+    assert extended(old, [new[0], replace(new[0], place="newer.nc")]) is None
 
 
 @given(st.lists(scanned(), min_size=1, max_size=3), st.randoms(use_true_random=False), st.integers(1, 4))
