@@ -153,11 +153,20 @@ def test_every_answer_lies_within_the_bound_of_the_exact_one(
         np.r_[9.969209968386869e36, np.full(399, 285.25)],
         np.r_[1e16, np.full(399, 1e-3)],
         np.r_[np.full(200, 1e16), np.full(200, 1e-3)],
+        np.r_[np.full(200, 1e9 / 3), np.full(200, 1 / 3)],
         np.tile([1e16, 1e-3, -1e16, 1e-3], 100),
         np.r_[1.0, np.full(399, 5e-324)],
         np.r_[np.full(5, 1e16), np.tile(np.r_[np.full(15, 1e-3), np.full(5, 1e16)], 40)][:400],
     ],
-    ids=["a fill", "1e16 first", "1e16 in the first half", "alternating signs", "denormals", "1e16 in every chunk"],
+    ids=[
+        "a fill",
+        "1e16 first",
+        "1e16 in the first half",
+        "1e9 in the first half",
+        "alternating signs",
+        "denormals",
+        "1e16 in every chunk",
+    ],
 )
 def test_means_after_huge_values_keep_their_digits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: np.ndarray, precision: str, listed: int

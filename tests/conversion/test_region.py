@@ -158,11 +158,12 @@ def test_what_is_absent_in_both_stores_stays_absent_and_what_is_there_is_replace
     assert zarrs <= after <= zarrs | chunks
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("days", "region", "changes", "error", "said"),
     [
         ((10, 40), slice(10, 40), {}, ConformError, "not on whole chunks of .*; the next ones are 0:60"),
+        ((60, 89), slice(60, 89), {}, ConformError, "60:89 .* not on whole chunks of .*; the next ones are 60:90"),
         ((30, 60), slice(30, 61), {}, ConformError, "has 30 places along 'time', and the region has 31"),
         ((80, 100), slice(80, 100), {}, LimitError, "ends at 100 along 'time', which has 90"),
         ((30, 60), slice(100, None), {}, LimitError, "begins at 100 along 'time', which has 90"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import time
 import uuid
 
 import pytest
@@ -70,6 +71,17 @@ def test_a_claim_of_a_killed_process_is_taken_over_with_what_it_recorded(place: 
         assert claim.left == b"intent"
         claim.forget()
     assert data(place, CLAIM) is None
+
+
+def test_a_claim_that_is_not_renewed_holds_for_two_minutes(place: Place, url: str, monkeypatch) -> None:
+    now = time.time_ns
+    with place.writer("appending"):
+        monkeypatch.setattr(time, "time_ns", lambda: now() + 100 * 10**9)
+        with pytest.raises(TargetError, match=r"its claim ends in \d+ s"):
+            place_of(url).writer("appending").__enter__()
+        monkeypatch.setattr(time, "time_ns", lambda: now() + 122 * 10**9)
+        with place_of(url).writer("appending") as claim:
+            assert claim.left is None
 
 
 def test_who_was_only_slow_publishes_nothing(place: Place, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

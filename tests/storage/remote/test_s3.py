@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import shutil
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cfagg.cli.main import main
 from cfagg.demo import sample
 from cfagg.errors import AccessError, SourceError, StaleError, TargetError, UnsupportedError
 from cfagg.formats.values.pool import close_files
+from cfagg.storage.credentials import from_environment
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
 from tests.observations.servers import Page, served
@@ -101,6 +103,14 @@ def test_keys_come_from_a_profile_where_the_environment_has_none(samples, tmp_pa
     monkeypatch.setenv("AWS_PROFILE", "absent")
     with pytest.raises(AccessError, match="AWS_PROFILE=absent names a profile"):
         cfagg.read("s3://archive/samples/packed.nca", storage_options={"endpoint": samples.endpoint})
+
+
+def test_a_profile_that_is_damaged_is_named_without_its_keys(tmp_path, monkeypatch) -> None:
+    (tmp_path / "credentials").write_text("[default]\naws_access_key_id = a\naws_secret_access_key unlikely\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    with pytest.raises(AccessError, match="credentials is not a valid file of profiles") as caught:
+        from_environment()
+    assert "unlikely" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_options_override_the_environment(samples, monkeypatch) -> None:
