@@ -100,6 +100,8 @@ def test_types_that_no_type_holds_are_refused(one: str, other: str) -> None:
         ("scale_factor", 0.1, 0.2), ("add_offset", 1.0, None), ("_FillValue", -1, -2),
         ("_FillValue", None, float("nan")),
         ("_Unsigned", "true", None), ("valid_range", [0, 1], [0, 2]), ("flag_meanings", "a b", "b a"),
+        ("missing_value", 1, None), ("valid_min", 0, 1), ("valid_max", 0, 1), ("flag_values", [0, 1], [1, 0]),
+        ("flag_masks", [1, 2], [2, 1]), ("positive", "up", "down"),
     ],
 )  # fmt: skip
 def test_values_that_mean_different_things_are_refused(name: str, one: Any, other: Any) -> None:

@@ -216,8 +216,10 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
         ("valid_max", np.float32(5)),
         ("valid_range", np.array([0, 5], "f4")),
         ("flag_values", np.array([0, 5], "f4")),
+        ("flag_masks", np.array([1, 2], "f4")),
         ("flag_meanings", "low high"),
         ("add_offset", np.float32(5)),
+        ("_Unsigned", "true"),
     ],
 )
 def test_no_attribute_that_says_what_numbers_mean_may_differ(store, tmp_path, name, value):

@@ -361,8 +361,14 @@ def test_other_units_of_values_are_refused_and_other_texts_are_losses(tmp_path: 
     store = write(tmp_path / "a.zarr", series(0, 5))
     with pytest.raises(ConformError, match=r"in 'degC', the store in 'K'"):
         cfagg.append(store, series(5, 1, units="degC"), "time")
-    with pytest.raises(ConformError, match="'cell_methods'"):
-        cfagg.append(store, series(5, 1, cell_methods="time: mean"), "time")
+    for name, value in {
+        "cell_methods": "time: mean", "standard_name": "air_temperature", "positive": "up", "axis": "T",
+        "flag_values": [0, 1], "flag_masks": [1, 2], "flag_meanings": "a b",
+        "valid_min": 0.0, "valid_max": 9e9, "valid_range": [0.0, 9e9],
+        "bounds": "b", "climatology": "b", "formula_terms": "a: b", "grid_mapping": "m",
+    }.items():  # fmt: skip
+        with pytest.raises(ConformError, match=f"its attribute {name!r} is .*, in the store None"):
+            cfagg.append(store, series(5, 1, **{name: value}), "time")
     with pytest.raises(LossError, match="nothing was appended") as caught:
         cfagg.append(store, series(5, 1, comment="new"), "time")
     assert [loss.what for loss in caught.value.losses] == ["attribute 'comment'"]
