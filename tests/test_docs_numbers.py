@@ -9,17 +9,21 @@ import pytest
 
 from cfagg.accumulation import outliers, proof
 from cfagg.arrays import blocks, fragments, plan
+from cfagg.arrays.index import lookup, parquet
 from cfagg.conventions import limits
 from cfagg.conversion import chunks, options
 from cfagg.display import axes, drawing, matrix, summary
+from cfagg.formats import parquet_pages
 from cfagg.formats.metadata import url
-from cfagg.formats.zarr import remote_batches
+from cfagg.formats.zarr import grids, remote_batches
 from cfagg.formats.zarr import written_codecs as codecs
 from cfagg.kernels import statistics
 from cfagg.observations import cache, checking
 from cfagg.observations.indexes import pages_writing
 from cfagg.runtime import budget
-from cfagg.storage import handles
+from cfagg.storage import handles, http_options, objects, remote_file, transport
+from cfagg.writing.exports import kerchunk
+from cfagg.writing.zarr import chunk_copying, object_place
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -35,6 +39,28 @@ MIB, MILLION = 2**20, 10**6
         ("reading.md", r"blocks of about (\d+) MiB", 1, blocks.BLOCK_BYTES // MIB),
         ("remote.md", r"less than (\d+) KiB between them are one request", 1, remote_batches._GAP / 1024),
         ("remote.md", r"Sixteen chunks of a Zarr array are requested at a time", None, remote_batches.AT_ONCE == 16),
+        ("reading.md", r"more than ([\d,]+) unequal chunks", 1, grids._LISTED),
+        ("reading.md", r"at most ([\d,]+) equal chunks along each", 1, grids._COARSE),
+        ("remote.md", r"metadata are read in blocks of (\d+) KiB", 1, remote_file.BLOCK / 1024),
+        ("remote.md", r"may be silent \((\d+)\)", 1, http_options._TIMEOUT),
+        ("remote.md", r"may take with all retries \((\d+)\)", 1, http_options._DEADLINE),
+        ("remote.md", r"Failed requests are tried four times", None, transport._ATTEMPTS == 4),
+        ("remote.md", r"A fragment has at most ([\d,]+) MiB", 1, objects._AT_ONCE / MIB),
+        ("remote.md", r"the environment again every minute", None, objects._RENEWED.total_seconds() == 60),
+        ("remote.md", r"the claim is written again every ten", None, object_place.BELIEVED == 10),
+        ("appending.md", r"one on another machine after two minutes", None, object_place.LEASE == 120),
+        ("byte_offset_index.md", r"the server is asked again after a minute", None, lookup._SPARED == 60),
+        ("byte_offset_index.md", r"more than 2\^28 values", None, parquet_pages.VALUES == 2**28),
+        ("byte_offset_index.md", r"(\d+) values and 128 unpacked bytes for each", 1, parquet._VALUES),
+        ("byte_offset_index.md", r"values and (\d+) unpacked bytes for each", 1, parquet._UNPACKED),
+        (
+            "byte_offset_index.md",
+            r"a million values and 32 MB",
+            None,
+            (parquet._FEW_VALUES, parquet._FEW_BYTES) == (MIB, 32 * MIB),
+        ),
+        ("references.md", r"only up to (\d+) MiB for each variable", 1, kerchunk.INLINE / MIB),
+        ("concatenating.md", r"\(one in eight, or fewer\)", None, chunk_copying._SPARSE == 8),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
         ("converting.md", r"`--codec auto` \(default: zstd of level (\d)\)", 1, codecs._LEVELS["zstd"]),

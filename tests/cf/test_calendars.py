@@ -85,6 +85,12 @@ def test_round_off_just_before_midnight_does_not_lead_to_a_missing_day():
     assert found[0] == pytest.approx(59, abs=1e-11)
 
 
+def test_round_off_of_large_numbers_does_not_either():
+    midnight = 35124.0  # 1 March 2096, where doubles are further apart than a microsecond is long
+    found = change("standard", "noleap")(np.array([midnight - 3 * np.spacing(midnight)]), where="")
+    assert found[0] == pytest.approx(35099, abs=1e-10)
+
+
 def test_a_full_day_before_midnight_does():
     with pytest.raises(CalendarError, match=r"2000-02-29 of calendar standard .*noleap"):
         change("standard", "noleap")(np.array([59.9]), where="")

@@ -5,6 +5,7 @@ import pytest
 
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.errors import ConformError, FragmentMismatchError
+from cfagg.model import Layout
 
 
 @pytest.mark.parametrize("attributes", [{"scale_factor": 0.0}, {"scale_factor": np.inf}, {"add_offset": np.nan}])
@@ -45,3 +46,17 @@ def test_a_packed_sub_array_is_of_its_own_type_or_of_reals(name):
         check_declared(name, np.dtype("i1"), packing, where="a.nc")
     with pytest.raises(FragmentMismatchError, match="says"):
         check_declared("f4", np.dtype("i1"), Packing(), where="a.nc")
+
+
+@pytest.mark.parametrize("said", [(0.5, 2.0), (0.25, 1.0)])
+def test_the_packing_of_an_aggregation_must_be_that_of_the_file_if_that_has_any(said):
+    def found(attributes, scale, offset):
+        return Packing.with_layout(attributes, Layout(("x",), scale_factor=scale, add_offset=offset), where="a.nc")
+
+    own = {"scale_factor": 0.5, "add_offset": 1.0}
+    assert found(own, 0.5, 1.0) == found(own, None, None) == (0.5, 1.0)
+    assert found({}, *said) == said
+    with pytest.raises(
+        FragmentMismatchError, match=r"a\.nc: the file is packed with scale_factor 0\.5 and add_offset 1"
+    ):
+        found(own, *said)

@@ -87,6 +87,17 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("filters")
 
 
+def test_bytes_after_a_deflated_stream_are_ignored_as_by_the_hdf5_library(tmp_path):
+    path, values = tmp_path / "a.h5", np.arange(6, dtype="<i4")
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("v", (6,), "<i4", chunks=(6,), compression="gzip")
+        made.id.write_direct_chunk((0,), zlib.compress(values.tobytes()) + zlib.compress(b"rest"))
+    with h5py.File(path) as file:
+        assert file["v"][...].tolist() == values.tolist()
+    found = hdf5_chunks.read(admitted(path), storage_of(path), [slice(0, 6, 1)], CONTEXT_SOURCE)
+    assert found.tolist() == values.tolist()
+
+
 @settings(max_examples=examples(100))
 @given(
     # Blosc as the netCDF library brings it does not take the other library's calls.
