@@ -107,10 +107,9 @@ def _plan(
     dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, hiding: Hiding, *, unsafe: bool
 ) -> None:
     """Find all changes and apply them to the model, since one change may lead to further findings."""
-    codes = {f.code for f in found}
     now = found
     for _ in range(_ROUNDS):
-        changes, refused = planned(dataset, (f for f in now if f.code in codes), unsafe=unsafe)
+        changes, refused = planned(dataset, now, unsafe=unsafe)
         fixed.refused = list(dict.fromkeys([*fixed.refused, *refused]))
         if not changes:
             return

@@ -131,7 +131,24 @@ def test_changes_that_may_alter_the_meaning_need_asking(path: Path) -> None:
     fixed = fix(path, found)
     assert fixed.changes == []
     assert "--unsafe-fixes" in fixed.refused[0]
-    assert [c.after for c in fix(path, found, unsafe=True).changes] == ["degC"]
+    changes = fix(path, found, unsafe=True).changes
+    assert {c.attribute: c.after for c in changes if c.path == "tas"} == {"units": "degC"}
+
+
+def test_what_a_change_reveals_is_fixed_in_the_same_run(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.attrs["Conventions"] = "CF-1.11"
+    about = {"Units": "days since 2000-01-01", "standard_name": "time", "bounds": "bounds"}
+    group.create_array("time", data=np.arange(3.0), dimension_names=["time"], attributes=about)
+    bounds = np.arange(6.0).reshape(3, 2)
+    own = {"units": "days since 2000-01-01"}
+    group.create_array("bounds", data=bounds, dimension_names=["time", "nv"], attributes=own)
+    with open_dataset(tmp_path / "a.zarr") as dataset:
+        found = run(dataset, Options()).findings
+    assert "BND010" not in {f.code for f in found}
+    fixed = fix(tmp_path / "a.zarr", found, in_place=True)
+    assert [(c.path, c.attribute, c.after) for c in fixed.changes if c.path == "bounds"] == [("bounds", "units", None)]
+    assert fix(tmp_path / "a.zarr").changes == []
 
 
 def test_attributes_are_set_renamed_and_deleted(path: Path) -> None:
