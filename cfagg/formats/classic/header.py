@@ -184,9 +184,11 @@ class _Cursor:
 
     def name(self) -> bytes:
         begin, end = self.skip(self.take(self._count))
-        if begin == end:
+        # The netCDF library keeps the old length of a name that it has replaced by a shorter one.
+        name = self.data[begin:end].partition(b"\0")[0]
+        if not name:
             raise DamagedError("an empty name")
-        return self.data[begin:end]
+        return name
 
     def type(self) -> int:
         number = self.take(self._number)

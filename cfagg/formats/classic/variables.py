@@ -16,6 +16,7 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.formats.classic import header as raw
+from cfagg.formats.metadata.foreign import name_of
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, FileKey, Handle
@@ -42,7 +43,7 @@ def find(handle: Handle, address: str, context: Context) -> StoredVariable | Non
     if variable is None:
         return None
     all_dims, records = parsed.header.dims, parsed.header.records
-    dims = tuple(_text(all_dims[d][0]) for d in variable.dims)
+    dims = tuple(name_of(all_dims[d][0]) for d in variable.dims)
     shape = tuple(all_dims[d][1] or records for d in variable.dims)
     is_record = bool(variable.dims) and all_dims[variable.dims[0]][1] == 0
     dtype = raw.DTYPES[variable.type]
@@ -88,7 +89,7 @@ def _read_header(handle: Handle, context: Context) -> _Classic:
 
 def _named(header: raw.Header, data: bytes) -> _Classic:
     """Return a header with the attributes of its variables."""
-    found = {_text(v.name): v for v in header.variables}
+    found = {name_of(v.name): v for v in header.variables}
     return _Classic(header, found, {name: _attributes(v, data) for name, v in found.items()})
 
 
@@ -99,12 +100,8 @@ def _attributes(variable: raw.Variable, data: bytes) -> dict[str, Any]:
         value = data[attribute.begin : attribute.end]
         dtype = raw.DTYPES[attribute.type]
         if dtype.kind == "S":
-            found[_text(attribute.name)] = _text(value).replace("\0", "")
+            found[name_of(attribute.name)] = value.decode("utf-8", "replace").replace("\0", "")
         else:
             array = np.frombuffer(value, dtype).astype(dtype.newbyteorder("="))
-            found[_text(attribute.name)] = array[0] if attribute.elements == 1 else array
+            found[name_of(attribute.name)] = array[0] if attribute.elements == 1 else array
     return found
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

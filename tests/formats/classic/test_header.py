@@ -168,3 +168,19 @@ def test_the_records_of_a_file_that_was_streamed_follow_from_its_size(
 def test_what_was_made_to_be_wrong_is_right_without_its_fault() -> None:
     assert header(made(1, [("a", 2)], [("v", (0,), 4, 160)])).end == 168
     assert header(made(5, [("a", 2), ("b", 0)], [("v", (1, 0), 6, 300)], records=2)).end == 332
+
+
+def test_names_end_at_a_null_character_as_in_the_netcdf_library(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("row", 3)
+        file.createVariable("tas", "f4", ("row",))[:] = [1, 2, 3]
+        file["tas"].units = "K"
+    data = (tmp_path / "a.nc").read_bytes()
+    for old in (b"row", b"tas", b"units"):
+        data = data.replace(old, old[:-1] + b"\0")
+    (tmp_path / "b.nc").write_bytes(data)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["ta"].dimensions == ("ro",) and file["ta"].ncattrs() == ["unit"]
+    found = cfagg.read(tmp_path / "b.nc")["ta"]
+    assert found.dims == ("ro",) and found.attrs == {"unit": "K"} and found.values.tolist() == [1, 2, 3]
+    assert cfagg.open_array(tmp_path / "b.nc", "ta")[...].tolist() == [1, 2, 3]
