@@ -1,7 +1,7 @@
 """Metadata of HDF5 files that the netCDF library must not open, or refuses because of a single object.
 
-It would follow links to other files, and it frees numbers of types that netCDF lacks, and fill values of fixed-length
-strings, as if they were strings. The files are described by the reader for checks, which does not follow links.  Each
+It would follow links to other files; it frees numbers of types that netCDF lacks, and fill values of fixed-length
+strings, as if they were strings; and it overruns memory if compounds have texts.  The files are described by the reader for checks, which does not follow links.  Each
 link is listed as unreadable, as are objects that only the netCDF library describes; other variables are as in any file.
 """
 
@@ -32,7 +32,7 @@ _FAILS = (
 
 _FOLLOWS = (
     "only the netCDF library can describe it, but would follow this file's links to other files or crash: remove "
-    "links, numbers that netCDF lacks, and fill values of strings of fixed length"
+    "links, numbers that netCDF lacks, fill values of strings of fixed length, and texts in compounds"
 )
 
 

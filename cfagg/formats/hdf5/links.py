@@ -25,6 +25,11 @@ __all__ = ["LeavesError", "followed", "member", "outside", "reach"]
 #: Limits on the objects that the netCDF library would visit, by all their paths, and the depth: it has none itself.
 MOST, DEEPEST = 1 << 20, 128
 
+_TEXTS = (
+    "is a compound with texts of several characters, of which the netCDF library has room for one: write each member "
+    "as a variable of its own"
+)
+
 #: Most soft links in a chain, as in the HDF5 library.
 _HOPS = 16
 
@@ -133,6 +138,8 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
                 return None
             prove(handle, file, inner)
             levels.append(below)
+        elif not strange and isinstance(inner, h5py.h5t.TypeID) and _has_texts(inner):
+            raise UnsupportedError(context.said(f"type {_text(name)!r} of {handle.key.path} {_TEXTS}"))
         elif isinstance(inner, h5py.h5d.DatasetID):
             address = address_of(inner)
             if address not in safe:
@@ -154,6 +161,8 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
                             "variable length"
                         )
                     )
+                if not strange and _has_texts(inner.get_type()):
+                    raise UnsupportedError(context.said(f"dataset {_text(name)!r} of {handle.key.path} {_TEXTS}"))
                 extent = _extent(inner)
                 if not extent:
                     # Not earlier, since this requests its extent.
@@ -185,6 +194,15 @@ def _has_text_to_free(dataset: Any) -> bool:
     kind = dataset.get_type()
     fixed = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str() and kind.get_size() > 1
     return fixed and dataset.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+
+
+def _has_texts(kind: Any, *, inside: bool = False) -> bool:
+    """Return whether a type has texts of several characters inside compounds, which overrun the memory of netCDF4."""
+    if isinstance(kind, h5py.h5t.TypeArrayID | h5py.h5t.TypeVlenID):
+        return _has_texts(kind.get_super(), inside=inside)
+    if isinstance(kind, h5py.h5t.TypeCompoundID):
+        return any(_has_texts(kind.get_member_type(i), inside=True) for i in range(kind.get_nmembers()))
+    return inside and isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str() and kind.get_size() > 1
 
 
 def _extent(dataset: Any) -> list[Reference]:

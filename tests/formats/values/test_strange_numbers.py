@@ -1,4 +1,4 @@
-"""What the netCDF library frees as strings and crashes on: numbers of a type that netCDF lacks, some fill values."""
+"""What crashes the netCDF library: numbers of a type that netCDF lacks, some fill values, texts in compounds."""
 
 import subprocess
 import sys
@@ -80,3 +80,37 @@ def test_strings_that_the_netcdf_library_frees_rightly_are_read(tmp_path, kind):
         file.create_dataset("text", data=np.array([b"a", b"b"], kind), fillvalue=b"x" if kind == "S1" else None)
     with cfagg.read(tmp_path / "a.h5") as found:
         assert b"".join(np.ravel(found["text"].values).astype("S2").tolist()) == b"ab"
+
+
+@pytest.mark.parametrize("where", ["values", "array", "attribute"])
+def test_compounds_with_texts_are_refused_and_the_rest_of_the_file_is_read(tmp_path, where):
+    text = ("s", "S300", (2,)) if where == "array" else ("s", "S300")
+    records = np.zeros(100, [text, ("n", "i4")])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["plain"] = np.arange(3.0)
+        if where == "attribute":
+            file["type"] = records.dtype
+            file["record"] = np.arange(3)
+            file["record"].attrs.create("notes", records, dtype=file["type"])
+        else:
+            file["record"] = records
+    code = f"""
+import cfagg
+path = {str(tmp_path / "a.h5")!r}
+try:
+    cfagg.read(path)
+except cfagg.errors.UnreadableAggregationError as error:
+    print("'record'" in str(error) and "texts in compounds" in str(error))
+with cfagg.read(path, variables="plain") as found:
+    print(found["plain"].values.tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n")[:2] == ["True", "[0.0, 1.0, 2.0]"], done.stderr
+    assert done.returncode == 0
+
+
+def test_compounds_of_single_characters_are_read(tmp_path):
+    records = np.array([(b"a", 1), (b"b", 2)], [("s", "S1"), ("n", "i4")])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["record"] = records
+    assert cfagg.read(tmp_path / "a.h5")["record"].values.tolist() == records.tolist()
