@@ -1,8 +1,9 @@
 """Metadata of HDF5 files that the netCDF library must not open, or refuses because of a single object.
 
 It would follow links to other files; it frees numbers of types that netCDF lacks, and fill values of fixed-length
-strings, as if they were strings; and it overruns memory if compounds have texts.  The files are described by the reader for checks, which does not follow links.  Each
-link is listed as unreadable, as are objects that only the netCDF library describes; other variables are as in any file.
+strings, as if they were strings; and texts in compounds overrun its memory.  The files are described by the reader for
+checks, which does not follow links.  Each link is listed as unreadable, as are objects that only the netCDF library
+describes; other variables are as in any file.
 """
 
 from __future__ import annotations

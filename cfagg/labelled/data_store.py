@@ -50,7 +50,7 @@ class AggregationStore(AbstractDataStore):
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the master array."""
         found = {
-            name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
+            name: self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v)
             for name, v in (self.group.variables | {n: fact for n, (_, fact) in self.group.facts.items()}).items()
         }
         for variable in found.values() if self.unpack else ():
@@ -137,11 +137,7 @@ class AggregationStore(AbstractDataStore):
         if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
             # netCDF4 returns a character as str, and xarray compares it with bytes.
             attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
+        if reader.dtype.names is not None:
+            # Which xarray cannot compare with values of compounds.
+            encoding |= {name: attributes.pop(name) for name in ("_FillValue", "missing_value") if name in attributes}
         return XarrayVariable(dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes, encoding)
-
-
-def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:
-    """Keep xarray from writing a ``_FillValue`` for a coordinate variable (CF section 2.5.1 forbids it)."""
-    if variable.dims == (name,) and "_FillValue" not in variable.attrs:
-        variable.encoding["_FillValue"] = None
-    return variable

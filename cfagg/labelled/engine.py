@@ -200,6 +200,11 @@ def _open(
             ) from error
         # Nothing stays open for the dataset, and the store need not be sent with it to other processes.
         ds.set_close(None)
+        for coordinate, variable in ds.variables.items():
+            # Keep xarray from writing a `_FillValue` for a coordinate variable, which CF section 2.5.1 forbids.  Before
+            # decoding, xarray would take it for a sign that packed values have been masked.
+            if variable.dims == (coordinate,) and "_FillValue" not in variable.attrs | variable.encoding:
+                variable.encoding["_FillValue"] = None
         found[name] = ds
     return found
 

@@ -1,5 +1,6 @@
 """Packed variables as `cfagg.read` gives them: what xarray would cut, refuse with an error of its own, or not need."""
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -43,6 +44,30 @@ def test_a_whole_number_as_scale_leaves_room_for_missing_values(tmp_path, form, 
     found = cfagg.read(path, chunks=chunks)[name]
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [0, 2, np.nan, 6])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("packing", [{"scale_factor": -0.5}, {"add_offset": 0.25}])
+def test_packed_coordinates_without_missing_values_are_unpacked(tmp_path, form, packing):
+    path = make(tmp_path, form, {"x": (SHORT, packing), "v": (SHORT, packing)})
+    found = cfagg.read(path)
+    expected = SHORT * packing.get("scale_factor", 1) + packing.get("add_offset", 0)
+    for name in ("x", "v"):
+        np.testing.assert_array_equal(found[name], expected)
+        assert found[name].dtype == found["v"].dtype
+    found.to_netcdf(tmp_path / "again.nc", engine="netcdf4")
+    with netCDF4.Dataset(tmp_path / "again.nc") as file:
+        assert form == "zarr2" or "_FillValue" not in file["x"].ncattrs()  # which has one always
+
+
+def test_compounds_with_a_missing_value_are_read(tmp_path):
+    records = np.array([(1, 2.5), (-9, -9)], [("n", "i4"), ("r", "f8")])
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["v"] = records
+        file["v"].attrs.create("_FillValue", records[1:])
+    found = cfagg.read(tmp_path / "a.nc")["v"]
+    assert found.values.tolist() == records.tolist()
+    assert found.encoding["_FillValue"].tolist() == records[1].tolist()
 
 
 @pytest.mark.parametrize("form", FORMS)

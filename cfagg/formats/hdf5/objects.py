@@ -194,9 +194,10 @@ class Objects:
 
     def named(self, data: bytes, kind: int = TYPE) -> bytes:
         """Return the type to which a message refers by address: a named one that refers to no other."""
-        if kind != TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
+        if kind != TYPE or data[0] not in (1, 2, 3) or (data[0] == 3 and data[1] != 2):
             self._shared()
-        (at,) = struct.unpack_from("<Q", data, 2)
+        # The first version has an entry of a symbol table: the place of a name comes before the address.
+        (at,) = struct.unpack_from("<Q", data, 16 if data[0] == 1 else 2)
         if at not in self._named:
             # Until it is read, in case it refers to itself.
             self._named[at] = None

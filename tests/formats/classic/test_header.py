@@ -180,7 +180,7 @@ def test_names_end_at_a_null_character_as_in_the_netcdf_library(tmp_path: Path) 
         data = data.replace(old, old[:-1] + b"\0")
     (tmp_path / "b.nc").write_bytes(data)
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
-        assert file["ta"].dimensions == ("ro",) and file["ta"].ncattrs() == ["unit"]
+        assert (file["ta"].dimensions, file["ta"].ncattrs()) == (("ro",), ["unit"])
     found = cfagg.read(tmp_path / "b.nc")["ta"]
-    assert found.dims == ("ro",) and found.attrs == {"unit": "K"} and found.values.tolist() == [1, 2, 3]
+    assert (found.dims, found.attrs, found.values.tolist()) == (("ro",), {"unit": "K"}, [1, 2, 3])
     assert cfagg.open_array(tmp_path / "b.nc", "ta")[...].tolist() == [1, 2, 3]

@@ -124,10 +124,10 @@ def test_a_header_goes_on_in_blocks_that_are_not_met_twice() -> None:
 def test_only_types_are_shared_by_their_place(extended: bool) -> None:
     named, place = header(message(TYPE, INT)), len(header(message(TYPE, INT)))
     to_type = struct.pack("<Q", 0)
-    for version in (b"\2\0", b"\3\2"):
+    for version in (b"\1" + bytes(7) + struct.pack("<Q", 16), b"\2\0", b"\3\2"):
         found, _ = reader(named, header(message(TYPE, version + to_type, 2)))
         assert found.read(place).messages == {TYPE: INT}
-    wrong = [(SPACE, b"\2\0"), (TYPE, b"\1\0"), (TYPE, b"\4\2"), (TYPE, b"\3\1")]
+    wrong = [(SPACE, b"\2\0"), (TYPE, b"\0\0"), (TYPE, b"\4\2"), (TYPE, b"\3\1")]
     for kind, version in wrong:
         found, _ = reader(named, header(message(kind, version + to_type, 2)))
         found.extended = extended
