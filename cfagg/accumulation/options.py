@@ -9,7 +9,7 @@ from typing import Any
 
 from cfagg.conventions.accumulation_record import Extra
 from cfagg.errors import LimitError, Problem, SelectionError, UnsupportedError
-from cfagg.errors.arguments import names
+from cfagg.errors.arguments import is_one, names
 
 __all__ = ["CODECS", "Order", "Settings", "check_dims", "check_same", "check_statistics", "check_stride", "sums_kind"]
 
@@ -66,7 +66,7 @@ class Settings:
             raise UnsupportedError(f"{where} is a single value without dimensions to accumulate along")
         chosen = check_dims(default if order.dims is None else order.dims, known, where)
         codec = "none" if order.codec is None else order.codec
-        if codec not in CODECS:
+        if not is_one(codec, CODECS):
             raise UnsupportedError(f"codec={codec!r} is not known; choose from {', '.join(CODECS)}")
         return cls(
             chosen,
@@ -175,7 +175,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
 
 def sums_kind(precision: str, *, integer: bool) -> str:
     """Return the kind of numbers to sum in; integers without weights are exact, unless ``"float64"`` is requested."""
-    if precision not in ("auto", "float64", "double-double"):
+    if not is_one(precision, ("auto", "float64", "double-double")):
         raise UnsupportedError(f"precision={precision!r} is not known; choose from 'auto', 'float64', 'double-double'")
     if integer and precision != "float64":
         return "int64"

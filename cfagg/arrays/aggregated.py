@@ -38,6 +38,7 @@ from cfagg.errors import (
     OptionError,
     UnsupportedError,
 )
+from cfagg.errors.arguments import is_one
 from cfagg.model import Aggregation, Layout
 from cfagg.storage.handles import handles
 
@@ -73,7 +74,7 @@ class AggregationReader(Reader):
         substitutions: Mapping[str, str] | None = None,
         lookup: IndexLookup | None = None,
     ) -> None:
-        if missing not in ("error", "fill"):
+        if not is_one(missing, ("error", "fill")):
             raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
         self.aggregation = aggregation
         self.access = access

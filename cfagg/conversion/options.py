@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, Literal
 
 from cfagg.errors import LimitError, OptionError, UnsupportedError
-from cfagg.errors.arguments import an_integer, names
+from cfagg.errors.arguments import an_integer, is_one, names
 
 __all__ = ["DEFAULT_MEMORY", "Options"]
 
@@ -56,12 +56,12 @@ class Options:
         _one_of("missing", missing, ("error", "fill"))
         _one_of("on_loss", on_loss, ("error", "drop"))
         _one_of("word_size", word_size, (None, 1, 4, 8))
-        codec = "none" if codec is None else "zstd" if codec == "auto" else codec
+        codec = "none" if codec is None else "zstd" if is_one(codec, ("auto",)) else codec
         _one_of("codec", codec, tuple(CODECS))
         low, high = CODECS[codec]
         if level is not None and not low <= an_integer(level, "level") <= high:
             raise LimitError(f"level={level} is outside {low} to {high}, the levels of codec {codec!r}")
-        if isinstance(variables, Sized) and not isinstance(variables, str) and not variables:
+        if isinstance(variables, Sized) and not isinstance(variables, str) and not len(variables):
             raise OptionError("variables=() selects nothing; name at least one variable, or pass None for all")
         return cls(
             None if variables is None else names(variables, "variables"),
@@ -88,7 +88,7 @@ class Options:
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise an error for an unknown value."""
-    if isinstance(value, bool) or value not in known:
+    if isinstance(value, bool) or not is_one(value, known):
         raise UnsupportedError(f"{name}={value!r} is not known; choose from {', '.join(map(repr, known))}")
 
 

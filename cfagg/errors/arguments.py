@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "closest",
     "dimensions",
     "flags",
+    "is_one",
     "names",
     "paths",
     "some",
@@ -146,6 +147,11 @@ def flags(**given: Any) -> None:
     for name, value in given.items():
         if not (isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and value.shape == ())):
             raise OptionError(f"{name}: found {_shown(value)}; expected True or False")
+
+
+def is_one(value: Any, known: Container[Any]) -> bool:
+    """Return whether a value is a known one, which no array is: NumPy compares its elements."""
+    return isinstance(value, Hashable) and value in known
 
 
 def an_integer(value: Any, name: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cfagg.errors import OptionError
+from cfagg.errors.arguments import is_one
 
 __all__ = ["DIALECTS", "TARGETS", "check_target_name", "kind_of"]
 
@@ -45,7 +46,7 @@ def kind_of(target: str, to: str | None, *, netcdf: str) -> str:
     >>> kind_of("a.nc", "CFA-0.4", netcdf="CF-1.13")
     'CFA-0.4'
     """
-    if to is not None and to not in TARGETS:
+    if to is not None and not is_one(to, TARGETS):
         raise OptionError(f"to={to!r} is not one of {', '.join(map(repr, TARGETS))}")
     suffix = os.path.splitext(target.rstrip("/"))[1].lower()  # noqa: PTH122
     said = _SUFFIXES.get(suffix)

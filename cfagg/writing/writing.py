@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_new_file, a_path, flags, paths
+from cfagg.errors.arguments import a_new_file, a_path, flags, is_one, paths
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -195,7 +195,7 @@ def target_of(
             f"{name} would be of kind {kind!r}, not an aggregation file: give a name that ends with .nc or .nca and no "
             f"other to=, or write a file or Zarr store first, and use cfagg.convert (cfagg convert)"
         )
-    if on_loss not in ("error", "materialise", "drop"):
+    if not is_one(on_loss, ("error", "materialise", "drop")):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
     if base is not None and os.path.exists(base) and not os.path.isdir(base):  # noqa: PTH110, PTH112

@@ -206,6 +206,28 @@ def test_a_flag_that_is_neither_true_nor_false_is_named(function: Callable[..., 
         function(**given | {next(iter(given)): 3}, **{flag: np.True_})
 
 
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("missing", lambda x: cfagg.read(cfagg.demo.sample("temperature.nca"), missing=x)),
+        ("to", lambda x: cfagg.convert(FILE, "b.zarr", to=x)),
+        ("codec", lambda x: cfagg.convert(FILE, "b.zarr", codec=x)),
+        ("on_loss", lambda x: cfagg.write(cfagg.read(FILE), "b.nca", on_loss=x)),
+        ("on_loss", lambda x: cfagg.append(STORE, cfagg.read(FILE), "time", on_loss=x)),
+        ("on_loss", lambda x: cfagg.index(FILE, to="kerchunk", output="b.json", on_loss=x)),
+        ("precision", lambda x: cfagg.accumulate(STORE, "tas", dims="time", precision=x, overwrite=True)),
+    ],
+)
+def test_an_array_is_none_of_the_choices_of_an_option(option: str, call: Callable[[Any], object]) -> None:
+    with pytest.raises(cfagg.errors.CfaggError, match=f"^{option}=array"):
+        call(np.array(["keep", "zstd"]))
+
+
+def test_variables_to_convert_may_be_an_array_of_names(tmp_path: Path) -> None:
+    (name, *_) = cfagg.read(FILE).data_vars
+    assert name in cfagg.convert(FILE, tmp_path / "b.zarr", variables=np.array([name])).variables
+
+
 @pytest.mark.parametrize("stride", [np.array([1, 2]), int])
 def test_a_stride_that_is_no_integer_is_named(stride: Any) -> None:
     with pytest.raises(cfagg.errors.LimitError, match="is not an integer"):

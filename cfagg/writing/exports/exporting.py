@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
 from cfagg.errors import LossError, OptionError, TargetError
-from cfagg.errors.arguments import a_path
+from cfagg.errors.arguments import a_path, is_one
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.files import NewFolder, check_file
@@ -55,7 +55,7 @@ def export(
     """
     if to not in EXPORTS:
         raise OptionError(f"to={to!r} is not one of {', '.join(map(repr, EXPORTS))}")
-    if on_loss not in ("error", "materialise", "drop"):
+    if not is_one(on_loss, ("error", "materialise", "drop")):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
     name = a_path(output, "output", expected="name a file")
     parquet = to == "kerchunk" and name.lower().rstrip("/").endswith(_PARQUET)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, LossError, OptionError, SourceError, UnsupportedError
+from cfagg.errors.arguments import is_one
 from cfagg.findings.losses import Loss
 from cfagg.formats.icechunk import is_repository
 from cfagg.formats.zarr.creating import document_bytes
@@ -111,7 +112,7 @@ def append_to(
 
     The callables `after` are called after publishing, while no other process can write to the store.
     """
-    if on_loss not in ("error", "drop"):
+    if not is_one(on_loss, ("error", "drop")):
         raise OptionError(f"on_loss={on_loss!r} is neither 'error' nor 'drop'")
     with contextlib.ExitStack() as stack:
         claim, state, recovered = _begin(stack, store, group, storage_options)
