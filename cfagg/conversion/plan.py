@@ -31,6 +31,9 @@ from cfagg.storage.access import Access
 
 __all__ = ["Array", "Plan", "build_plan", "dialects_of", "unreadable"]
 
+#: Why a variable with certain names, or in a group with one, is left out.
+_UNNAMED = "its path cannot be used within a Zarr store"
+
 
 @dataclass(frozen=True, eq=False)
 class Array:
@@ -116,6 +119,10 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     """Return the plan of a conversion; headers of partitions are read if packing must be decided."""
     chosen = select(source.root, options.variables, source.path)
     losses = unreadable(source, chosen, options)
+    if options.on_loss == "drop":
+        unnamed = sorted(path for path in chosen if not all(map(_is_name, path.split("/"))))
+        losses += tuple(Loss(path, None, "the variable", "it is left out", _UNNAMED) for path in unnamed)
+        chosen.difference_update(unnamed)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
     arrays: list[Array] = []
     notes: list[str] = []
@@ -124,6 +131,8 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
         where = group.path.strip("/")
         names = [n for n in group.variables if f"{where}/{n}".lstrip("/") in chosen]
         if where and options.variables is not None and not any(c.startswith(where + "/") for c in chosen):
+            continue
+        if options.on_loss == "drop" and not all(map(_is_name, where.split("/"))):
             continue
         for part in where.split("/"):
             _check_name(part, source.path)
@@ -240,10 +249,15 @@ def _array(
     )
 
 
+def _is_name(name: str) -> bool:
+    """Return whether a name leads to no place out of the store, and to none of its metadata."""
+    return not name.startswith(".") and {"/", "\\", "\0"}.isdisjoint(name) and name != "zarr.json"
+
+
 def _check_name(name: str, path: str) -> None:
-    """Raise an error for names that would lead out of the store or clash with its metadata."""
-    if name.startswith(".") or not {"/", "\\", "\0"}.isdisjoint(name) or name == "zarr.json":
+    """Raise an error for names that a store cannot have."""
+    if not _is_name(name):
         raise UnsupportedError(
             f"file {path}: the name {name!r} cannot be used within a Zarr store; name the variables to convert with "
-            "variables="
+            "variables=, or leave it out with on_loss='drop' (--on-loss drop)"
         )

@@ -173,7 +173,9 @@ def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any]
         if made is not None:
             return made
     if values and all(isinstance(v, int | np.integer) for v in values):
-        return next((m for kind in ("i4", "i8", "u8") if (m := _exactly(values, np.dtype(kind))) is not None), None)
+        made = next((m for kind in ("i4", "i8", "u8") if (m := _exactly(values, np.dtype(kind))) is not None), None)
+        if made is not None:
+            return made
     reals = np.array([float(v) for v in values], "f8")
     if any(isinstance(v, int | np.integer) and int(v) != float(v) for v in values):
         return None

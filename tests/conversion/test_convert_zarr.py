@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cfagg import convert, read
 from cfagg.arrays import zarr_source
-from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError
+from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError, UnsupportedError
 from tests.effort import examples
 
 
@@ -129,6 +129,17 @@ def test_types_that_only_hdf5_has_are_refused_by_name_for_every_target(tmp_path,
     report = convert(tmp_path / "source.nc", tmp_path / target, on_loss="drop")
     assert [(loss.variable, loss.found) for loss in report.losses] == [("v", "it is left out")]
     assert list(read(tmp_path / target).data_vars) == ["t"]
+
+
+def test_names_that_a_store_cannot_have_are_refused_or_left_out(tmp_path):
+    with h5py.File(tmp_path / "source.nc", "w") as file:
+        for path in ("zarr.json", "t", "a\\b/t", "g/t"):
+            file[path] = [1.0, 2.0]
+    with pytest.raises(UnsupportedError, match=r"the name 'zarr.json' cannot be used .*on_loss='drop'"):
+        convert(tmp_path / "source.nc", tmp_path / "a.zarr")
+    report = convert(tmp_path / "source.nc", tmp_path / "a.zarr", on_loss="drop")
+    assert [loss.variable for loss in report.losses] == ["a\\b/t", "zarr.json"]
+    assert report.variables == ("t", "g/t")
 
 
 def test_an_aggregation_in_a_store_is_refused(tmp_path):
