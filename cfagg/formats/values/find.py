@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.errors import FragmentReadError, SourceError, UnsupportedError
+from cfagg.errors import FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import MAGIC, attributes, head, headers, variables
 from cfagg.formats.opening import built_in
@@ -127,6 +127,8 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
         return known
     try:
         return _described(handle, address, context, group)
+    except SourceNotFoundError:  # there is no such variable
+        raise
     except (UnsupportedError, SourceError, FragmentReadError) as error:
         from cfagg.formats.hdf5 import library_variables as hdf5
         from cfagg.formats.hdf5.untyped import failing
