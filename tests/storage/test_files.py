@@ -9,14 +9,16 @@ import pathlib
 import shutil
 import socket
 import stat
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import FragmentReadError, SourceError
+from cfagg.errors import AccessError, FragmentReadError, SourceError
 from cfagg.storage import counters, files
+from cfagg.storage.directory import Directory
 from cfagg.storage.files import Context, close_read, look, open_regular
 
 
@@ -373,3 +375,20 @@ def test_a_file_system_without_locks_is_named_and_what_opens_its_files(tmp_path,
     assert "damaged" not in said
     assert "does not support locks" in said
     assert "HDF5_USE_FILE_LOCKING=FALSE" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not reveal which directory was opened")
+def test_nothing_is_read_through_a_link_to_a_directory_or_in_it(tmp_path):
+    home = pathlib.Path(os.path.realpath(tmp_path))
+    (home / "real" / "deep").mkdir(parents=True)
+    (home / "real" / "deep" / "a.nc").write_bytes(b"12345678")
+    (home / "real" / "deep" / "b.nc").symlink_to("a.nc")
+    (home / "link").symlink_to("real")
+    found = (home / "real" / "deep" / "a.nc").stat()
+    state = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    with Directory(str(home / "real" / "deep")) as there:
+        assert there.read("a.nc", state, [(2, 3)]) == [b"45"]
+        assert there.read("b.nc", state, [(2, 3)]) is None
+    for path in ("link", "link/deep"):
+        with pytest.raises(AccessError):
+            Directory(str(home / path))
