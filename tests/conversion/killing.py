@@ -59,7 +59,8 @@ def start(path: pathlib.Path, target: pathlib.Path, pause: float = 0.02, *, last
         time.sleep(600 if left[0] == -1 else pause)
 
     def work() -> None:
-        convert(path, target, chunks={"time": 1}, workers=2, memory="300KiB", progress=slowly, verify=True, **options)
+        given = {"verify": True, **options}
+        convert(path, target, chunks={"time": 1}, workers=2, memory="300KiB", progress=slowly, **given)
 
     process = forked(work)
     os.close(say)

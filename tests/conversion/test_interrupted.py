@@ -46,6 +46,14 @@ def test_a_killed_run_leaves_nothing_that_opens_and_is_finished_by_resume(made, 
     assert not partial.exists()
 
 
+def test_what_was_begun_without_verifying_is_verified_as_a_whole_where_that_is_asked_for_later(made, tmp_path):
+    path, _, whole = made
+    assert killing.killed(path, tmp_path / "out.zarr", 9, verify=False)
+    report = convert(path, tmp_path / "out.zarr", chunks={"time": 1}, resume=True, verify=True)
+    assert (report.verified, report.resumed) == (True, 0)
+    assert killing.contents(tmp_path / "out.zarr") == whole
+
+
 @pytest.mark.soak
 def test_an_old_store_stays_until_the_new_one_is_complete(made, tmp_path):
     path, _, whole = made

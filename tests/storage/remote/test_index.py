@@ -81,6 +81,21 @@ def test_an_object_that_changed_is_read_as_it_is(path: Path, server: Server, fol
     assert [w.category for w in caught] == [StaleIndexWarning]
 
 
+def test_an_object_of_equal_size_that_is_described_otherwise_is_read_as_it_is(path, server, folder) -> None:
+    for scale in (2.0, 0.5):
+        packing = {"format": "NETCDF3_CLASSIC", "attributes": {"scale_factor": scale}}
+        (folder / "data" / "2.nc").unlink()
+        written(fragment(folder / "data" / "2.nc", "v", VALUES[4:6], ["x"], **packing), -10 * scale)
+        if scale == 2.0:
+            cfagg.index(path, allow=[server.url])
+            size = (folder / "data" / "2.nc").stat().st_size
+    assert (folder / "data" / "2.nc").stat().st_size == size
+    handles.shrink(0)
+    with pytest.warns(StaleIndexWarning):
+        found = cfagg.read(path, allow=[server.url]).v.values
+    assert np.array_equal(found, [*VALUES[:4], *VALUES[4:6] / 2, *VALUES[6:]])
+
+
 def test_a_refreshed_index_has_what_changed(path: Path, server: Server, folder: Path) -> None:
     cfagg.index(path, allow=[server.url])
     handles.shrink(0)  # what was looked at within a second is not asked for again

@@ -10,6 +10,7 @@ import pytest
 import zarr
 
 from cfagg.errors import CfaggWarning, TargetExistsError
+from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import a_place
 from cfagg.writing.zarr.new_store import Stored, new_store
 from tests.storage.remote.conftest import Bucket
@@ -48,6 +49,32 @@ def test_a_store_is_written_and_replaced_if_asked(source: Path, bucket: Bucket) 
     with pytest.warns(CfaggWarning, match="is removed before"):
         copy(source, url, bucket, overwrite=True)
     assert read(bucket, "new/a.zarr") == list(range(8))
+
+
+def test_the_documents_of_the_root_are_removed_first_and_written_last(
+    source: Path, bucket: Bucket, monkeypatch
+) -> None:
+    url, done = f"s3://{bucket.name}/new/f.zarr", []
+    copy(source, url, bucket)
+    delete, put = ObjectStore.delete, ObjectStore.put
+
+    def deleted(self, keys):
+        done.append(("removed", sorted(keys)))
+        delete(self, keys)
+
+    def written(self, key, *given, **options):
+        done.append(("written", key))
+        return put(self, key, *given, **options)
+
+    monkeypatch.setattr(ObjectStore, "delete", deleted)
+    monkeypatch.setattr(ObjectStore, "put", written)
+    with pytest.warns(CfaggWarning, match="is removed before"):
+        copy(source, url, bucket, overwrite=True)
+    assert [keys for what, keys in done if what == "removed"][:2] == [
+        ["zarr.json"],
+        ["tas/c/0", "tas/c/1", "tas/zarr.json"],
+    ]
+    assert [key for what, key in done if what == "written"][-2:] == ["tas/zarr.json", "zarr.json"]
 
 
 def test_what_is_not_published_leaves_nothing(bucket: Bucket) -> None:
