@@ -73,6 +73,11 @@ def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Int6
     int64 array, shape (4, n)
         The columns cell, start, count and out (see the module).
 
+    Raises
+    ------
+    ValueError
+        If arguments do not fit these descriptions.
+
     Examples
     --------
     A stride longer than the chunk skips chunks.
@@ -85,6 +90,8 @@ def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Int6
     if count <= 0:
         return np.empty((4, 0), np.int64)
     low, step, down = _ascending(first, count, step)
+    if low < 0 or step == 0 or chunk < 1:
+        raise ValueError(f"found elements from {low}, steps of {step} and chunks of {chunk}; see project_slice_regular")
     spanned = (low + (count - 1) * step) // chunk - low // chunk + 1
     table = np.empty((4, count if step > chunk else spanned), np.int64)
     _fill_slice_regular(low, count, step, down, chunk, table)
@@ -106,6 +113,11 @@ def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Int6
     int64 array, shape (4, n)
         The columns cell, start, count and out (see the module).
 
+    Raises
+    ------
+    ValueError
+        If arguments do not fit these descriptions.
+
     Examples
     --------
     >>> import numpy as np
@@ -116,8 +128,22 @@ def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Int6
         return np.empty((4, 0), np.int64)
     low, step, down = _ascending(first, count, step)
     head, tail = np.searchsorted(edges, (low, low + (count - 1) * step), "right") - 1
+    if step == 0 or not _are_inside(head, tail, edges):
+        raise ValueError(_OUTSIDE)
     table = np.empty((4, min(count, int(tail - head) + 1)), np.int64)
-    return table[:, : _fill_slice_edges(low, count, step, down, edges, int(head), table)]
+    n = _fill_slice_edges(low, count, step, down, edges, int(head), table)
+    if n < 0:
+        raise ValueError(_OUTSIDE)
+    return table[:, :n]
+
+
+#: What is wrong if elements do not fit the edges.
+_OUTSIDE = "elements are not whole numbers from 0 to below the last edge, index arrays do not ascend, or edges do not"
+
+
+def _are_inside(head: int, tail: int, edges: Int64) -> bool:
+    """Return whether the cells of the lowest and the highest element exist."""
+    return bool(head >= 0 and tail <= len(edges) - 2)
 
 
 def _ascending(first: int, count: int, step: int) -> tuple[int, int, bool]:
@@ -167,15 +193,20 @@ def _fill_slice_regular(first, count, step, down, chunk, table):
 
 @jit
 def _fill_slice_edges(first, count, step, down, edges, c, table):
-    """Fill the columns of `project_slice_edges` from cell `c` on and return their length; `step` is positive."""
+    """Fill the columns of `project_slice_edges` from cell `c` on; return their length, or -1 if elements do not fit.
+
+    `step` is positive.
+    """
     n = 0
     i = 0
     element = first
     while i < count:
         if edges[c + 1] <= element:
             c += 1
-            if edges[c + 1] <= element:
+            if c + 1 < len(edges) and edges[c + 1] <= element:
                 c = _cell_of(edges, element, c + 1)
+        if c + 1 >= len(edges) or n == table.shape[1]:
+            return -1
         room = edges[c + 1] - element
         here = min(room if step == 1 else (room - 1) // step + 1, count - i)
         table[0, n] = c
@@ -223,6 +254,11 @@ def project_index_regular(index: Int64, chunk: int) -> tuple[Int64, Int64]:
     within : int64 array, shape (m,)
         The elements relative to the lower edges of their cells.
 
+    Raises
+    ------
+    ValueError
+        If arguments do not fit these descriptions.
+
     Examples
     --------
     >>> import numpy as np
@@ -232,8 +268,11 @@ def project_index_regular(index: Int64, chunk: int) -> tuple[Int64, Int64]:
     """
     m = len(index)
     spanned = int(index[-1]) // chunk - int(index[0]) // chunk + 1 if m else 0
-    table, within = np.empty((3, min(m, spanned)), np.int64), np.empty(m, np.int64)
-    return table[:, : _fill_index_regular(index, chunk, table, within)], within
+    table, within = np.empty((3, max(min(m, spanned), 0)), np.int64), np.empty(m, np.int64)
+    n = -1 if m and index[0] < 0 else _fill_index_regular(index, chunk, table, within)
+    if n < 0:
+        raise ValueError("index arrays ascend, from 0 or more")
+    return table[:, :n], within
 
 
 def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
@@ -252,6 +291,11 @@ def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
     within : int64 array, shape (m,)
         As in `project_index_regular`.
 
+    Raises
+    ------
+    ValueError
+        If arguments do not fit these descriptions.
+
     Examples
     --------
     >>> import numpy as np
@@ -261,17 +305,24 @@ def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
     """
     m = len(index)
     head, tail = np.searchsorted(edges, index[[0, -1]], "right") - 1 if m else (0, -1)
-    table, within = np.empty((3, min(m, int(tail - head) + 1)), np.int64), np.empty(m, np.int64)
-    return table[:, : _fill_index_edges(index, edges, int(head), table, within)], within
+    if m and not _are_inside(head, tail, edges):
+        raise ValueError(_OUTSIDE)
+    table, within = np.empty((3, max(min(m, int(tail - head) + 1), 0)), np.int64), np.empty(m, np.int64)
+    n = _fill_index_edges(index, edges, int(head), table, within)
+    if n < 0:
+        raise ValueError(_OUTSIDE)
+    return table[:, :n], within
 
 
 @jit
 def _fill_index_regular(index, chunk, table, within):
-    """Fill the columns of `project_index_regular` and return their length."""
+    """Fill the columns of `project_index_regular` and return their length, or -1 if elements do not ascend."""
     m = len(index)
     n = 0
     i = 0
     while i < m:
+        if n == table.shape[1]:
+            return -1
         c = index[i] // chunk
         lower = c * chunk
         table[0, n] = c
@@ -286,13 +337,15 @@ def _fill_index_regular(index, chunk, table, within):
 
 @jit
 def _fill_index_edges(index, edges, c, table, within):
-    """Fill the columns of `project_index_edges` from cell `c` on and return their length."""
+    """Fill the columns of `project_index_edges` from cell `c` on; return their length, or -1 if elements do not fit."""
     m = len(index)
     n = 0
     i = 0
     while i < m:
         if edges[c + 1] <= index[i]:
             c = _cell_of(edges, index[i], c + 1)
+        if c + 1 >= len(edges) or n == table.shape[1]:
+            return -1
         table[0, n] = c
         table[1, n] = i
         while i < m and index[i] < edges[c + 1]:

@@ -130,3 +130,26 @@ def test_a_reader_of_the_original_text_finds_the_procedure_documented(name):
     procedure = getattr(projection, name)
     assert name in projection.__all__
     assert "Parameters" in getattr(procedure, "py_func", procedure).__doc__
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [
+        ("project_slice_regular", (-1, 3, 1, 4)),
+        ("project_slice_regular", (2, 3, -2, 4)),
+        ("project_slice_regular", (0, 3, 0, 4)),
+        ("project_slice_regular", (0, 3, 1, 0)),
+        ("project_slice_edges", (0, 11, 1, [0, 4, 10])),
+        ("project_slice_edges", (0, 2**63 - 1, 3, [0, 4, 10])),
+        ("project_slice_edges", (0, 3, 1, [0])),
+        ("project_slice_edges", (-2, 3, 1, [0, 4, 10])),
+        ("project_index_regular", ([-3, 1], 4)),
+        ("project_index_regular", ([1, 9, 1, 9, 1, 2], 4)),
+        ("project_index_edges", ([1, 10], [0, 4, 10])),
+        ("project_index_edges", ([-1, 3], [0, 4, 10])),
+        ("project_index_edges", ([1, 9, 1, 9, 1, 2], [0, 4, 10])),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written_beyond_the_columns(kernel, arguments):
+    with pytest.raises(ValueError, match=r"elements|ascend"):
+        getattr(projection, kernel)(*(np.array(a, np.int64) if isinstance(a, list) else a for a in arguments))
