@@ -29,17 +29,22 @@ from cfagg.storage.gate import Checked
 __all__ = ["prove_named", "prove_values"]
 
 
-def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
-    """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held."""
+def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> list[slice]:
+    """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held.
+
+    Return the part of the hyperslab that is stored: a variable may be shorter than its unlimited dimensions.
+    """
     file = file_of(checked.handle)
+    stored = list(slices)
     for path in stored_paths(checked.dataset):
         found = reach(file, path)
         if isinstance(found, h5py.h5d.DatasetID):
             shape = found.shape or ()
-            # Along an unlimited dimension the library adds missing values to this variable.
-            parts = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=False)]
-            if len(shape) == len(slices) and all(p.start < p.stop for p in parts):
-                prove_values(checked, found, parts, context)
+            if len(shape) == len(slices):
+                stored = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=True)]
+                if all(p.start < p.stop for p in stored):
+                    prove_values(checked, found, stored, context)
+    return stored
 
 
 def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:

@@ -205,6 +205,26 @@ def path_of(variable: netCDF4.Variable[Any]) -> str:
     return f"{variable.group().path.rstrip('/')}/{variable.name}"
 
 
+def _extended(variable: netCDF4.Variable[Any], key: Sequence[slice], stored: Sequence[slice]) -> Any:
+    """Read what is stored of a hyperslab, and fill the rest, which the library does not in several dimensions."""
+    import netCDF4
+
+    shape = [len(range(k.start, k.stop, k.step or 1)) for k in key]
+    if variable.dtype is not str and variable._isvlen:
+        values: npt.NDArray[Any] = np.empty(shape, object)
+        for i in range(values.size):
+            values.flat[i] = np.empty(0, variable.dtype)
+    else:
+        dtype = np.dtype("O" if variable.dtype is str else variable.dtype)
+        default = "" if dtype.kind == "O" else netCDF4.default_fillvals.get(dtype.str[1:], 0)
+        fill = variable.getncattr("_FillValue") if "_FillValue" in variable.ncattrs() else default
+        values = np.full(shape, fill, dtype)
+    inner = tuple(slice(0, len(range(s.start, s.stop, s.step or 1))) for s in stored)
+    if all(part.stop for part in inner):
+        values[inner] = variable[tuple(stored)]
+    return values
+
+
 def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab as stored, in native byte order, without joining characters; steps are positive."""
     path, address = checked.handle.key.path, checked.dataset
@@ -212,13 +232,16 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
         variable = lookup(dataset, address)
         if variable is None:
             raise context.absence(f"{path} has no variable {address!r}")
-        dtype = dtype_of(variable)
+        dtype, stored = dtype_of(variable), list(key)
         try:
             if dataset.disk_format == "HDF5":
                 from cfagg.formats.hdf5.proof_values import prove_named
 
-                prove_named(checked, key, context)
-            values = variable[tuple(key)] if key else variable[...]
+                stored = prove_named(checked, key, context)
+            if stored != list(key):
+                values = _extended(variable, key, stored)
+            else:
+                values = variable[tuple(key)] if key else variable[...]
         except UnsoundError as error:
             raise context.damage(f"variable {address!r} of {path} cannot be read: {error}; restore the file") from error
         except _LIBRARY_ERRORS as error:
