@@ -140,7 +140,6 @@ def with_template(text: str, url: str) -> Any:
     return change
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

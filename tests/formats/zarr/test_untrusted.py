@@ -27,6 +27,7 @@ from cfagg.formats.metadata.zarr import open_zarr
 from cfagg.formats.zarr import open_array, read_chunk
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.fallback import open_by_zarr
+from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.local import LocalSource
 from tests.formats.zarr.stores import create, open_peer
 
@@ -487,3 +488,19 @@ def test_text_with_code_points_that_unicode_lacks_is_refused_by_name(
             ask()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr"]
     assert cfagg.open_array(tmp_path / "a.zarr", "v")[:2].tolist() == ["é", "é"]
+
+
+@pytest.mark.parametrize("name", ["pickle", "Pickle", "numcodecs.pickle"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        lambda name: {"filters": [{"id": name}]},
+        lambda name: {"codecs": ["bytes", name]},
+        lambda name: {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": [{"name": name}]}}]},
+        lambda name: {"consolidated_metadata": {"metadata": {"a": {"codecs": [{"name": name}]}}}},
+    ],
+    ids=["filters", "codecs", "shards", "consolidated"],
+)
+def test_no_document_that_names_a_codec_that_runs_code_gets_to_zarr_python(document, name):
+    with pytest.raises(UnsupportedError, match=r"'pickle', which executes code from the store and is never used"):
+        vetted("zarr.json", json.dumps(document(name)).encode(), "a.zarr/zarr.json")

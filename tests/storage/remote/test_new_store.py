@@ -75,6 +75,13 @@ def test_the_documents_of_the_root_are_removed_first_and_written_last(
         ["tas/c/0", "tas/c/1", "tas/zarr.json"],
     ]
     assert [key for what, key in done if what == "written"][-2:] == ["tas/zarr.json", "zarr.json"]
+    for number, names in enumerate((["zarr.json", "zz/zarr.json"], [".zgroup", ".zmetadata", "tas/.zarray"])):
+        done.clear()
+        with new_store(f"{url}.{number}", target_options=bucket.options) as place:
+            place.publish(dict.fromkeys(names, b"{}"))
+        found = [key for what, key in done if what == "written" and key in names]
+        assert found[-1] in ("zarr.json", ".zgroup")
+        assert sorted(found, key=lambda key: "/" not in key) == found
 
 
 def test_what_is_not_published_leaves_nothing(bucket: Bucket) -> None:
