@@ -84,6 +84,23 @@ def test_the_documents_of_the_root_are_removed_first_and_written_last(
         assert sorted(found, key=lambda key: "/" not in key) == found
 
 
+@pytest.mark.parametrize("key", [".cfagg-partial", "zarr.json"])
+def test_a_run_that_finds_what_another_has_written_publishes_nothing(bucket: Bucket, key: str) -> None:
+    url = f"s3://{bucket.name}/new/g{key}"
+    objects = ObjectStore(url, bucket.options)
+
+    def write() -> None:
+        with new_store(url, target_options=bucket.options) as place:
+            place.put("tas/c/0", b"x")
+            objects.put(key, b"other")
+            place.publish({"tas/zarr.json": b"{}", "zarr.json": b"{}"})
+
+    with pytest.raises(TargetExistsError):
+        write()
+    if key != "zarr.json":  # the place of the other run is left alone
+        assert {name: objects.read(name) for name in objects.listed()} == {"tas/c/0": b"x", key: b"other"}
+
+
 def test_what_is_not_published_leaves_nothing(bucket: Bucket) -> None:
     url = f"s3://{bucket.name}/new/b.zarr"
     with new_store(url, target_options=bucket.options) as place:
