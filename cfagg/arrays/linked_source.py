@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import SourceError, UnsupportedError
+from cfagg.errors import AccessError, SourceError, UnsupportedError
 from cfagg.formats.hdf5 import library_dataset as hdf5
+from cfagg.formats.hdf5 import library_variables
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, reach
 from cfagg.formats.hdf5.untyped import failing
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.reading import is_own
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
@@ -34,6 +36,11 @@ _FAILS = (
 _FOLLOWS = (
     "only the netCDF library can describe it, but would follow this file's links to other files or crash: remove "
     "links, numbers that netCDF lacks, fill values of strings of fixed length, and texts in compounds"
+)
+
+_UNDECODED = (
+    "only the netCDF library could decode it, which fails on this file because of another variable or would follow its "
+    "links: write it without its filter, or to a file of its own"
 )
 
 
@@ -136,6 +143,10 @@ def linked_group(handle: Handle, *, failed: bool = False) -> LinkedGroup | None:
             while todo:
                 group = todo.pop()
                 group.links.update(_leading(file, group.path))
+                for name in [n for n in group.variables if not _is_decoded(handle, group.path, n)]:
+                    # It is left out by its own name, not by that of what the library fails on.
+                    del group.variables[name]
+                    links.setdefault(f"{group.path.rstrip('/')}/{name}", _UNDECODED)
                 todo += group.groups.values()
         except UnsupportedError as error:
             raise UnsupportedError(f"{handle.key.path}: {error}") from None
@@ -144,6 +155,15 @@ def linked_group(handle: Handle, *, failed: bool = False) -> LinkedGroup | None:
                 f"{handle.key.path} is damaged; the HDF5 library reports: {error}; restore or replace the file"
             ) from error
     return root
+
+
+def _is_decoded(handle: Handle, group: str, name: str) -> bool:
+    """Return whether a variable is read without the netCDF library, or refused because of where its values are."""
+    try:
+        found = library_variables.find(handle, f"{group.rstrip('/')}/{name}", CONTEXT_SOURCE, unnamed=True)
+    except AccessError:
+        return True
+    return found is not None and is_own(found)
 
 
 def _leading(file: Any, path: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import UnsupportedError
+from cfagg.errors import AccessError, UnreadableAggregationError, UnsupportedError
 from cfagg.formats.values.netcdf import opened
 
 VALUES = np.array([0, 1.5, -2, 65504])
@@ -114,3 +114,20 @@ def test_compounds_of_single_characters_are_read(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["record"] = records
     assert cfagg.read(tmp_path / "a.h5")["record"].values.tolist() == records.tolist()
+
+
+def test_what_only_the_netcdf_library_decodes_is_left_out_of_a_file_that_it_does_not_get(path, tmp_path):
+    with h5py.File(path, "a") as file:
+        file.create_dataset("rounded", data=np.arange(8), chunks=(4,), scaleoffset=0)
+        file.create_dataset("outside", (3,), "f4", external=[("/elsewhere", 0, 12)])
+    with pytest.raises(UnreadableAggregationError, match="variable 'rounded' cannot be read: only the netCDF library"):
+        cfagg.read(path)
+    found = cfagg.read(path, variables=["plain", "outside"])
+    assert found["plain"].values.tolist() == VALUES.tolist()
+    with pytest.raises(AccessError, match="external storage"):
+        found["outside"].load()
+    if h5py.File(path)["filled"].dtype.itemsize < 8:  # Zarr has no long doubles
+        report = cfagg.convert(
+            path, tmp_path / "a.zarr", variables=["plain", "filled", "packed", "rounded"], on_loss="drop"
+        )
+        assert [loss.variable for loss in report.losses] == ["rounded"]
