@@ -16,7 +16,9 @@ import pytest
 import cfagg
 from cfagg.arrays.index.parquet import index_bytes, open_index
 from cfagg.errors import AccessError, StaleIndexWarning
+from cfagg.storage.directory import RemoteDirectory
 from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url
 from tests.nca_files import fragment
 from tests.observations.servers import Page, Server, served
 
@@ -94,6 +96,14 @@ def test_an_object_of_equal_size_that_is_described_otherwise_is_read_as_it_is(pa
     with pytest.warns(StaleIndexWarning):
         found = cfagg.read(path, allow=[server.url]).v.values
     assert np.array_equal(found, [*VALUES[:4], *VALUES[4:6] / 2, *VALUES[6:]])
+
+
+@pytest.mark.parametrize("tag", [None, ""])
+def test_nothing_is_asked_for_by_an_index_that_has_no_tag_of_an_object(server: Server, folder: Path, tag) -> None:
+    size = (folder / "data" / "2.nc").stat().st_size
+    there = RemoteDirectory(Url(f"{server.url}/data/2.nc"))
+    assert there.read("2.nc", (size, tag), [(4, 0)]) is None
+    assert not server.seen
 
 
 def test_a_refreshed_index_has_what_changed(path: Path, server: Server, folder: Path) -> None:
