@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
@@ -59,7 +60,10 @@ class Pool:
                 f"client= needs a recipe that can be sent to other processes, which this one cannot: {error}; use "
                 "functions that are defined in a module"
             ) from error
-        return self._client.scatter(value, broadcast=True, hash=False)
+        # Sent as a task rather than scattered, so that it is recreated if the worker that holds it dies.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of Dask, about tasks of several megabytes
+            return self._client.submit(_sent, value, pure=False)
 
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
         """Yield the results of tasks as they complete, or in order if `ordered`; the first error ends all tasks."""
@@ -93,5 +97,10 @@ class Pool:
             return future.result()
         except CfaggError:
             raise
-        except (OSError, RuntimeError, KilledWorker) as error:
+        except (OSError, RuntimeError, KilledWorker, CancelledError) as error:
             raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error
+
+
+def _sent(value: Any) -> Any:
+    """Return a value unchanged, on a worker."""
+    return value
