@@ -23,7 +23,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote_batches import AT_ONCE
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.runtime.budget import worker_count
-from cfagg.runtime.clusters import answers, threads_of
+from cfagg.runtime.clusters import answers, shared, threads_of
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url
 
@@ -256,8 +256,7 @@ class Pass:
         from distributed import as_completed
 
         batches = self._batches()
-        # Sent once to every worker, not with every task.
-        sent = client.scatter(self.recipe, broadcast=True, hash=False)
+        sent = shared(client, self.recipe)
 
         def submit(numbers: Int64) -> Any:
             return client.submit(_compute_batch, sent, numbers, self._stamps(numbers), pure=False)

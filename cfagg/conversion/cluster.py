@@ -10,7 +10,6 @@ import math
 import pickle
 import threading
 import uuid
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from cfagg.conversion.request import Request
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
-from cfagg.runtime.clusters import answers, cluster_of, threads_of
+from cfagg.runtime.clusters import answers, cluster_of, shared, threads_of
 
 __all__ = ["on_cluster", "run_workers", "task_count"]
 
@@ -64,11 +63,7 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
     from distributed import as_completed
 
     token = uuid.uuid4().hex
-    # Sent as a task rather than scattered, so that it is recreated if the worker that holds it dies.
-    with warnings.catch_warnings():
-        # Dask warns of tasks of several megabytes, such as an aggregation of very many files.
-        warnings.simplefilter("ignore", UserWarning)
-        sent = client.submit(_sent, job, key=f"cfagg-job-{token}")
+    sent = shared(client, job)
     batches = _batches(job, todo)
 
     def submit(batch: list[Task]) -> Any:
@@ -112,11 +107,6 @@ def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _sent(job: Job) -> Job:
-    """Return a job as held by workers."""
-    return job
 
 
 def _write(job: Job, token: str, batch: list[Task]) -> Written:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from typing import Any, Self
 
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
 from cfagg.errors.extras import require
-from cfagg.runtime.clusters import cluster_of, threads_of
+from cfagg.runtime.clusters import cluster_of, shared, threads_of
 
 __all__ = ["Pool"]
 
@@ -60,10 +59,7 @@ class Pool:
                 f"client= needs a recipe that can be sent to other processes, which this one cannot: {error}; use "
                 "functions that are defined in a module"
             ) from error
-        # Sent as a task rather than scattered, so that it is recreated if the worker that holds it dies.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of Dask, about tasks of several megabytes
-            return self._client.submit(_sent, value, pure=False)
+        return shared(self._client, value)
 
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
         """Yield the results of tasks as they complete, or in order if `ordered`; the first error ends all tasks."""
@@ -99,8 +95,3 @@ class Pool:
             raise
         except (OSError, RuntimeError, KilledWorker, CancelledError) as error:
             raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error
-
-
-def _sent(value: Any) -> Any:
-    """Return a value unchanged, on a worker."""
-    return value

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from cfagg.errors import CfaggError, OptionError, SourceError
 
-__all__ = ["answers", "cluster_of", "threads_of"]
+__all__ = ["answers", "cluster_of", "shared", "threads_of"]
 
 #: Seconds that tasks wait if there are no workers; one that died is usually restarted within a few seconds.
 PATIENCE = 300.0
@@ -66,6 +68,21 @@ def threads_of(client: Any) -> int:
         return max(1, sum(map(int, client.nthreads().values())))
     except OSError as error:
         raise SourceError(f"the Dask cluster does not answer ({error}); check that its scheduler is running") from error
+
+
+def shared(client: Any, value: Any) -> Any:
+    """Return a future of a value that many tasks need, which is sent to the workers once.
+
+    It is sent as a task rather than scattered, so that it is recreated if the worker that holds it dies.
+    """
+    with warnings.catch_warnings():
+        # Dask warns of tasks of several megabytes, such as an aggregation of very many files.
+        warnings.simplefilter("ignore", UserWarning)
+        return client.submit(_unchanged, value, key=f"cfagg-job-{uuid.uuid4().hex}")
+
+
+def _unchanged[T](value: T) -> T:
+    return value
 
 
 def answers(

@@ -1,9 +1,12 @@
 """Builds whose chunks are read by the workers of a Dask cluster."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import zarr
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 from cfagg.accumulation import freshness, partials
 from cfagg.accumulation.accumulating import accumulate
@@ -70,6 +73,24 @@ def test_a_cluster_may_be_named_by_its_address_and_append(cluster, store):
     array[40:] = 1
     assert accumulate(store, "tas", append=True, client=cluster.scheduler_address).action == "appended"
     freshness.check(open_group(store, "tas"))
+
+
+@pytest.mark.full
+def test_workers_that_die_with_what_tasks_share_are_replaced(store, tmp_path, monkeypatch):
+    expected = comparing.expect(tmp_path / "a.zarr", values(), DIMS, CHUNKS, [("time",)], {"coordinates": False})
+    given = partials.shared
+
+    def killing(client, value):
+        sent = given(client, value)
+        wait(sent, 300)
+        for pid in client.run(os.getpid).values():
+            os.kill(pid, signal.SIGKILL)
+        return sent
+
+    monkeypatch.setattr(partials, "shared", killing)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        accumulate(store, "tas", [("time",)], client=cluster.scheduler_address)
+    comparing.assert_same(store, expected, "tas", scale=100.0 * 40)
 
 
 def test_an_error_of_a_worker_is_the_error_of_the_build(cluster, store):
