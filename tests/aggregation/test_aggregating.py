@@ -672,6 +672,28 @@ def test_bounds_in_units_of_their_own_are_compared_in_those_of_their_coordinates
             assert "gap" not in str(found.cfagg.report)
 
 
+@pytest.mark.parametrize(
+    ("kind", "origins", "times"),
+    [
+        ("i4", ("seconds since 1970-01-01", "seconds since 2010-01-01"), (2_000_000_000, 1_000_000_000)),
+        ("i4", ("seconds since 1950-01-01", "seconds since 2100-01-01"), (0, 0)),
+        ("i2", ("days since 1900-01-01", "days since 2000-01-01"), (32_000, 0)),
+        ("i1", ("days since 2000-01-01", "days since 2000-03-01"), (100, 100)),
+    ],
+)
+def test_times_of_few_bytes_are_put_in_order_though_they_do_not_fit_in_other_units(kind, origins, times, tmp_path):
+    for name, units, time in zip("ab", origins, times, strict=True):
+        with netCDF4.Dataset(tmp_path / name, "w") as file:
+            file.createDimension("time", 2)
+            file.createVariable("time", kind, ("time",)).setncatts({"standard_name": "time", "units": units})
+            file.createVariable("tas", "f4", ("time",)).setncatts({"standard_name": "air_temperature", "units": "K"})
+            file["time"][:], file["tas"][:] = [time, time + 1], np.arange(2) + 2 * "ab".index(name)
+    for order in ("ab", "ba"):
+        with cfagg.aggregate([tmp_path / name for name in order]) as found:
+            assert (np.diff(found["time"].values) > np.timedelta64(0, "s")).all()
+            npt.assert_array_equal(found["tas"].values, range(4))
+
+
 def test_the_report_lists_files_without_any_times(tmp_path: Path) -> None:
     names = [str(month(tmp_path / f"{k}.nc", k, days=days)) for k, days in enumerate((2, 0, 0))]
     with cfagg.aggregate(names, decode_times=False) as found:

@@ -51,12 +51,21 @@ def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float
     if isinstance(change, DateChange) or change == SAME:
         return values, 0.0
     scale, offset = change
-    if scale == 1 and offset.denominator == 1 and values.dtype.kind in "iu":
-        return values + int(offset), 0.0
+    if scale == 1 and offset.denominator == 1 and _fits(values, int(offset)):
+        # In the type of the file, such as 4-byte seconds, sums would wrap around.
+        return values.astype(np.int64) + int(offset), 0.0
     if is_reference_time(own.text("units") or ""):
         # 4-byte reals may represent days exactly, but not their minutes.
         values = values.astype(np.float64)
     return values * float(scale) + float(offset), abs(float(offset))
+
+
+def _fits(values: Array, offset: int) -> bool:
+    """Whether values are integers that remain integers of 8 bytes, with and without an offset."""
+    if values.dtype.kind not in "iu":
+        return False
+    ends = (int(values.min()), int(values.max())) if values.size else (0,)
+    return all(-(2**63) <= end + add < 2**63 for end in ends for add in (0, offset)) and abs(offset) < 2**63
 
 
 def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds: bool = False) -> Array:
