@@ -19,6 +19,7 @@ from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import a_path, an_integer
+from cfagg.errors.losses import loss_lines
 
 __all__ = ["Answer", "Report", "Why", "explain"]
 
@@ -177,15 +178,15 @@ class Report:
         """Return the report as plain data, with long lists shortened."""
         reasons = apart(self._joined, self._rows, self._names, self._labels)
         reasons = [replace(one, remedy=self.wording(one.remedy)) for one in reasons]
-        texts = [self.wording(str(loss)) for loss in self.losses]
+        lines = map(str, self.losses) if most is None else loss_lines(self.losses)
         return JoinedFacts(
             len(self._joined.scanned),
             len(self._joined.described),
             Listing.of(len(self._rows), self._group, most),
             _listed(reasons, most),
             _listed(self.unread, most),
-            _listed(texts),
-            _listed([*map(self.wording, self.notes)]),
+            _listed([*map(self.wording, lines)], most),
+            _listed([*map(self.wording, self.notes)], most),
         )
 
     def why(self, a: str | int, b: str | int, variable: str | None = None) -> Why:

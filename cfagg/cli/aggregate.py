@@ -200,6 +200,7 @@ def _print(args: Arguments, report: Report) -> None:
     from cfagg.display.escape import printable
 
     why = None if args.why is None else report.why(*args.why)
+    output.list_losses(report.losses)
     if args.json:
         from cfagg.display.as_json import form_json
 
@@ -207,8 +208,8 @@ def _print(args: Arguments, report: Report) -> None:
         print(form_json("aggregate", {"target": args.output, **facts}))
         return
     if not args.quiet:
-        for line in (*(f"lost: {loss}" for loss in report.losses), *(f"note: {note}" for note in report.notes)):
-            print(printable(report.wording(line)), file=sys.stderr)
+        for note in report.notes:
+            print(printable(report.wording(f"note: {note}")), file=sys.stderr)
     if args.output is not None and not args.quiet:
         print(printable(f"{args.output}: {report.summary}"))
         for file in report.unread:

@@ -69,8 +69,8 @@ def run(args: Arguments) -> int:
             raise
         whole = one if whole is None else _together(whole, one)
     assert whole is not None  # noqa: S101 - there is a file
-    notes = [*whole.notes, *(f"lost: {loss}" for loss in whole.losses)]
-    output.print_report(args, "append", whole.as_dict(), str(whole), notes)
+    output.list_losses(whole.losses)
+    output.print_report(args, "append", whole.as_dict(), str(whole), whole.notes)
     return 0
 
 

@@ -178,11 +178,9 @@ def run(args: Arguments) -> int:
         report = _converted(args, target, convert, DEFAULT_MEMORY)
     except LossError as error:
         return output.refused(args, "convert", error)
-    from cfagg.display.escape import printable
     from cfagg.display.sizes import count_text
 
-    for loss in report.losses:
-        print(f"lost: {printable(str(loss))}", file=sys.stderr)
+    output.list_losses(report.losses)
     notes = list(report.notes)
     if resumed := getattr(report, "resumed", 0):
         notes.append(f"{count_text(resumed, 'chunk')} {'was' if resumed == 1 else 'were'} kept from an earlier run")

@@ -49,16 +49,20 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     """Write an index or references; a summary goes to stdout, notes to stderr."""
     from cfagg.aggregation.indexing import index
-    from cfagg.errors import OptionError
+    from cfagg.errors import LossError, OptionError
 
     files = args.named(args.files)
     if not files:
         raise OptionError("name an aggregation file, or files")
-    with step_bar("index", sys.stderr.isatty() and not args.quiet) as progress:
-        report = index(
-            files[0] if len(files) == 1 else files, storage_options=args.options(), client=args.dask,
-            progress=progress, **args.some("output", "to", "on_loss", "overwrite", "allow", "workers"),
-        )  # fmt: skip
+    try:
+        with step_bar("index", sys.stderr.isatty() and not args.quiet) as progress:
+            report = index(
+                files[0] if len(files) == 1 else files, storage_options=args.options(), client=args.dask,
+                progress=progress, **args.some("output", "to", "on_loss", "overwrite", "allow", "workers"),
+            )  # fmt: skip
+    except LossError as error:
+        return output.refused(args, "index", error)
+    output.list_losses(getattr(report, "losses", ()))
     left: tuple[str, ...] = getattr(report, "left_out", ())
     changed: tuple[str, ...] = getattr(report, "changed", ())
     notes = [*report.notes, *(f"{one} had changed" for one in changed), *(f"read without it: {one}" for one in left)]

@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cfagg.cli.options import Arguments
 from cfagg.errors import TargetError, TargetExistsError
+from cfagg.errors.losses import loss_lines
 from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
     from cfagg.errors import LossError
 
-__all__ = ["aside", "check", "check_outputs", "note_picture", "opened", "print_report", "refused", "write_netcdf"]
+__all__ = [
+    "aside",
+    "check",
+    "check_outputs",
+    "list_losses",
+    "note_picture",
+    "opened",
+    "print_report",
+    "refused",
+    "write_netcdf",
+]
 
 
 def check(target: str, *, overwrite: bool) -> None:
@@ -105,6 +116,15 @@ def print_report(args: Arguments, form: str, facts: Mapping[str, Any], text: str
             print(printable(line))
 
 
+def list_losses(losses: Iterable[Any], stream: TextIO | None = None) -> None:
+    """Print what is lost, each reason once: on stderr what was accepted, even if quiet."""
+    from cfagg.cli.messages import as_options
+    from cfagg.display.escape import printable
+
+    for line in loss_lines(losses):
+        print(as_options(f"lost: {printable(line)}"), file=stream or sys.stderr)
+
+
 def refused(args: Arguments, form: str, error: LossError) -> int:
     """Print everything that would be lost but must not be; return the exit status."""
     from cfagg.cli.messages import as_options
@@ -115,8 +135,7 @@ def refused(args: Arguments, form: str, error: LossError) -> int:
 
         print(form_json(form, {"target": None, "losses": [loss._asdict() for loss in error.losses]}))
     else:
-        for loss in error.losses:
-            print(f"lost: {printable(str(loss))}")
+        list_losses(error.losses, sys.stdout)
     sys.stdout.flush()
     print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
     return 1

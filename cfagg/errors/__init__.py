@@ -41,6 +41,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from cfagg.errors.losses import loss_lines
 from cfagg.errors.redacting import redacted
 
 __all__ = [
@@ -211,7 +212,7 @@ class LossError(CfaggError, ValueError):
 
     def __init__(self, message: str, losses: Iterable[Any] = ()) -> None:
         self.losses = tuple(losses)
-        super().__init__(message, [Problem("", str(loss)) for loss in self.losses])
+        super().__init__(message, [Problem("", line) for line in loss_lines(self.losses)])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.message, self.losses)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from cfagg.errors.losses import loss_lines
 from cfagg.findings.losses import Loss
 
 __all__ = ["WrittenReport"]
@@ -46,5 +47,5 @@ class WrittenReport(ABC):
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
 
-        lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))
+        lists = (("variables", self.variables), ("losses", loss_lines(self.losses)), ("notes", self.notes))
         return facts_html(self.title, self.facts, lists)

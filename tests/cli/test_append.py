@@ -39,7 +39,7 @@ def test_what_would_be_lost_is_listed_and_nothing_of_that_file_appended(
     assert "--on-loss drop" in said.err
     assert read(store).sizes["time"] == 7
     assert main(["append", str(store), files[1], "--dim", "time", "--on-loss", "drop"]) == 0
-    assert "note: lost: " in capsys.readouterr().err
+    assert "\nlost: " in "\n" + capsys.readouterr().err
     assert read(store).sizes["time"] == 8
 
 

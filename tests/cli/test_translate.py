@@ -11,6 +11,7 @@ import cfagg
 from cfagg.cli.main import main
 from cfagg.demo import sample
 from tests import nca_files
+from tests.writing.exports.files import LAT, packed_series
 
 
 @pytest.fixture
@@ -26,12 +27,12 @@ def test_a_file_is_translated(path, capsys):
     assert cfagg.open_aggregation(target, "tas").dialect == "CF-1.13"
 
 
-def test_refused_losses_are_all_listed_and_the_status_is_1(tmp_path, capsys):
+def test_refused_losses_are_listed_by_reason_and_all_in_json_and_the_status_is_1(tmp_path, capsys):
     target = tmp_path / "new.nc"
     assert main(["convert", str(sample("figure1.nca")), str(target), "--to", "CF-1.13"]) == 1
     said = capsys.readouterr()
-    assert len(said.out.splitlines()) == 22
-    assert said.out.startswith("lost: variable 'p', partition [0, 1]: part of a sub-array")
+    assert said.out.startswith("lost: variable 'p', 22 partitions ([0, 1], [0, 2], [0, 3], …): part of a sub-array")
+    assert len(said.out.splitlines()) == 1
     assert "--on-loss materialise" in said.err
     assert main(["convert", str(sample("figure1.nca")), str(target), "--to", "CF-1.13", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
@@ -65,3 +66,19 @@ def test_references_are_moved(path, capsys):
         main(["rebase", str(path), "--from", "moved", "--to", "x", "-o", str(path.with_name("b.nca")), "--json"]) == 0
     )
     assert json.loads(capsys.readouterr().out)["form"] == "cfagg rebase"
+
+
+def test_losses_of_references_are_listed_by_reason_and_all_in_json(tmp_path, capsys):
+    scales = [{"scale_factor": np.float64(s), "add_offset": np.float64(280)} for s in (0.5, 0.25, 0.5, 0.25, 0.5)]
+    path = packed_series(tmp_path, np.arange(60 * LAT * 30).reshape(60, LAT, 30).astype("i2"), scales)
+    target = tmp_path / "tas.json"
+    arguments = ["index", str(path), "--to", "kerchunk", "-o", str(target)]
+    assert main(arguments) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("lost: variable 'tas', 2 partitions ([1, 0, 0], [3, 0, 0]): packing (")
+    assert (len(said.out.splitlines()), "--on-loss materialise" in said.err) == (1, True)
+    assert main([*arguments, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["form"], len(document["losses"]), target.exists()) == ("cfagg index", 2, False)
+    assert main([*arguments, "--on-loss", "drop", "-q"]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == said.out.splitlines()[0]

@@ -68,3 +68,14 @@ def series(folder: Path, lengths: Sequence[int] = (12, 12, 12), write: Callable[
         names.append(f"tas {k}.nc")
         at += n
     return aggregate(folder / "tas.nc", names, lengths), values
+
+
+def packed_series(folder: Path, values: np.ndarray, packings: list[dict[str, Any]]) -> Path:
+    names = []
+    for k, packing in enumerate(packings):
+        others = {n: v for n, v in packing.items() if n != "_FillValue"}
+        fill = packing.get("_FillValue")
+        fragment(folder / f"p{k}.nc", values[12 * k : 12 * k + 12], attributes=others, fill_value=fill, zlib=True,
+                 chunksizes=(12, 20, 30))  # fmt: skip
+        names.append(f"p{k}.nc")
+    return aggregate(folder / "tas.nc", names, [12] * len(packings), dtype="f8")

@@ -24,7 +24,7 @@ from cfagg.writing.exports.codecs import untold
 from cfagg.writing.exports.exporting import export
 from tests.formats.pp.making import field
 from tests.formats.pp.test_dataset import INSTANT
-from tests.writing.exports.files import LAT, aggregate, fragment, series, values_of
+from tests.writing.exports.files import LAT, aggregate, fragment, packed_series, series, values_of
 
 
 def exported(path: Path, name: str, **options: Any) -> Any:
@@ -114,17 +114,6 @@ def test_packing_that_all_files_share_is_kept(tmp_path, target):
     found = opened(tmp_path / target).tas
     assert found.encoding["dtype"] == np.int16
     np.testing.assert_array_equal(found.values, cfagg.read(path).tas.values)
-
-
-def packed_series(folder: Path, values: np.ndarray, packings: list[dict[str, Any]]) -> Path:
-    names = []
-    for k, packing in enumerate(packings):
-        others = {n: v for n, v in packing.items() if n != "_FillValue"}
-        fill = packing.get("_FillValue")
-        fragment(folder / f"p{k}.nc", values[12 * k : 12 * k + 12], attributes=others, fill_value=fill, zlib=True,
-                 chunksizes=(12, 20, 30))  # fmt: skip
-        names.append(f"p{k}.nc")
-    return aggregate(folder / "tas.nc", names, [12] * len(packings), dtype="f8")
 
 
 def one_of_another_packing(folder: Path) -> Path:
