@@ -196,11 +196,11 @@ class Prepared:
         raw = np.asarray(_Memory(layout.contiguous(blocks)))
         low, high, fills = mask
         most, least = ends(raw.dtype)
-        # For unused fills, a value that does not count anyway; if every integer counts, no element is compared.
+        # For unused fills, another fill or a value that does not count; if every integer counts, none is compared.
         none: Any = np.nan
         if raw.dtype.kind == "i":
             none = int(high) + 1 if high < most else max(int(low) - 1, int(least))
-        first, second = (raw.dtype.type(f) for f in (*fills, none, none)[:2])
+        first, second = (raw.dtype.type(f) for f in (*fills, *fills, none, none)[:2])
         tested = bool(fills) or bool(low > least) or bool(high < most)
         flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
         return cls(raw, len(blocks), dtype, layout, (low, high, first, second, tested), flat, places)

@@ -233,6 +233,14 @@ def test_large_integers_that_cancel_are_summed_exactly(compiled):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("fills", [[], [5], [5, 7], [5, 7, 9], [-(2**15)]])
+def test_the_least_integer_of_a_type_counts_unless_it_is_a_fill(fills, compiled):
+    found = partial_sums(np.array([[-(2**15), 1], [2, 3]], "i2"), [(0, 1)], fills=fills, compiled=compiled)
+    least = -(2**15)
+    assert (found.missing, found.sums[0, 1]) == ((1, 6) if least in fills else (0, least + 6))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_an_unsigned_value_beyond_int64_is_refused_unless_it_is_missing(compiled):
     block = np.array([1, 2**64 - 2, 2**63 - 9], "u8")
     found = partial_sums(block, [(0,)], fills=[2**64 - 2], statistics=[(0,)], compiled=compiled)
