@@ -23,7 +23,7 @@ from cfagg.accumulation.labels import (
 from cfagg.accumulation.query import METHODS, Statistics, check_options
 from cfagg.display.escape import printable
 from cfagg.errors import SelectionError
-from cfagg.errors.arguments import a_text, dimensions, flags
+from cfagg.errors.arguments import a_text, dimensions, flags, is_one, shared, shown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -161,8 +161,8 @@ class Accumulated(Statistics):
         **options
             Options of `mean`, such as ``isel`` and ``sel``.
         """
-        if each not in ("period", "step"):
-            raise SelectionError(f"each = {each!r}; expected 'period' or 'step'")
+        if not is_one(each, ("period", "step")):
+            raise SelectionError(f"each = {shown(each)}; expected 'period' or 'step'")
         labels, keep_attrs = self._labels, options.pop("keep_attrs", True)
         if options.pop("explain", False):
             raise SelectionError(
@@ -297,6 +297,7 @@ def open_accumulated(
     from cfagg.storage.urls import a_place, is_url
 
     flags(adopt=adopt)
+    shared(storage_options=storage_options)
     trusted = check_trust(trust_for)
     place: str | os.PathLike[str] = store
     places: tuple[str, ...] = ()

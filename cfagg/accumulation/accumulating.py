@@ -22,7 +22,7 @@ from cfagg.accumulation.report import Report, report_of, report_of_extension
 from cfagg.accumulation.writing import finish_there, make_there, place_of_array, record_there
 from cfagg.conventions.accumulation import group_name
 from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.errors.arguments import a_function, a_path, flags, names, paths
+from cfagg.errors.arguments import a_path, flags, names, paths, shared
 from cfagg.errors.extras import require
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
@@ -166,7 +166,7 @@ def accumulate(
     flags(append=append, refresh=refresh, overwrite=overwrite, resume=resume, adopt=adopt, dry_run=dry_run)
     if sum((append, refresh, overwrite, adopt)) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
-    a_function(progress, "progress")
+    shared(storage_options=storage_options, progress=progress, workers=workers)
     there = _url(store, storage_options, allow)
     places = prefixes(allow) if there is None else ()
     if client is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_function, closest, flags, paths
+from cfagg.errors.arguments import closest, flags, paths, shared
 from cfagg.errors.extras import check_chunks
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
@@ -114,7 +114,13 @@ def aggregate(
 
     check_chunks(chunks)
     flags(append=append, update=update, overwrite=overwrite, as_tree=as_tree, skip_errors=skip_errors)
-    a_function(progress, "progress")
+    shared(
+        storage_options=storage_options,
+        substitutions=substitutions,
+        progress=progress,
+        workers=workers,
+        on_loss=on_loss,
+    )
     known = {f.name for f in fields(Options)}
     rules = {name: options.pop(name) for name in list(options) if name in known}
     _check_decoding(options)
@@ -171,7 +177,7 @@ def output_of(
     """Return where and how an aggregation is written, checked; `None` if `output` is not given."""
     if output is None:
         given = {"append": append, "update": update, "to": to, "relative_to": relative_to, "overwrite": overwrite}
-        if asked := [name for name, value in given.items() if value]:
+        if asked := [name for name, value in given.items() if value is not None and value is not False]:
             raise OptionError(f"{asked[0]}= concerns a written file: name it with output=")
         return None
     if not isinstance(index, bool):
@@ -179,7 +185,7 @@ def output_of(
     from cfagg.aggregation.output import Output
     from cfagg.writing.writing import target_of
 
-    target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+    target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", argument="output")
     place = Output(target, scanner, append, update, index is not False)
     place.check()
     return place
@@ -195,8 +201,9 @@ def put_together(
     from cfagg.aggregation.report import Report
     from cfagg.writing.fragments import holds_values
 
-    if not isinstance(files, str | bytes | os.PathLike) and isinstance(files, Iterable):
-        files = list(files)
+    if not isinstance(files, str | bytes | os.PathLike | Mapping) and isinstance(files, Iterable):
+        # Iteration over an array without dimensions is an error, though its type is iterable.
+        files = list(files) if getattr(files, "shape", None) != () else files
     if place is None:
         source = build(join_files(scanner.scan(scanner.meant(files)), scanner.rules), as_tree=as_tree)
         return Made(source, Report(*source.made), index)

@@ -56,7 +56,7 @@ def places(
     never = set(map(itself, left_out))
     beside = re.compile("|".join(rf"{re.escape(name)}({_BESIDE})(/.*)?" for name in left_out) or "(?!)", re.DOTALL)
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+    if not isinstance(given, Iterable) or isinstance(given, Mapping) or getattr(given, "shape", None) == ():
         raise OptionError(f"files: found an object of type {type(files).__name__}; {_EXPECTED}")
     allowed = tuple(allow)
     found: dict[Any, str] = {}

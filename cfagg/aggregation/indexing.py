@@ -21,7 +21,7 @@ from cfagg.errors import (
     SourceNotFoundError,
     TargetExistsError,
 )
-from cfagg.errors.arguments import a_function, a_new_file, flags, paths
+from cfagg.errors.arguments import a_new_file, flags, paths, shared
 from cfagg.model import Aggregation
 from cfagg.runtime.object_files import object_at
 from cfagg.runtime.reports import WrittenReport
@@ -131,7 +131,7 @@ def index(
     """
     allowed = paths(allow)
     flags(overwrite=overwrite)
-    a_function(progress, "progress")
+    shared(storage_options=storage_options, progress=progress, workers=workers, on_loss=on_loss)
     if output is not None:
         output = a_new_file(output, "output")
     if to is not None:

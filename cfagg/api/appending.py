@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.errors import CfaggError, OptionError, StaleAccumulationWarning
-from cfagg.errors.arguments import a_path, a_text, flags
-from cfagg.storage.urls import Url
+from cfagg.errors.arguments import a_path, a_text, flags, functions, paths, shared
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     from cfagg.writing.zarr.appending import Appended
@@ -101,12 +101,17 @@ def append(
     a_path(store, "store", expected="name a Zarr store")
     a_text(dim, "dim", "the name of a dimension")
     flags(any_order=any_order)
+    shared(storage_options=storage_options, data_options=data_options, workers=workers)
+    places = paths(allow)
     if isinstance(data, str | bytes | os.PathLike):
-        data = _opened(data, allow, data_options)
+        a_place(data, data_options, places, name="data", options_name="data_options")
+        data = _opened(data, places, data_options)
     elif data_options:
         raise OptionError("data_options apply to a URL, and data is not one")
     whole = "" if group is None else a_text(group, "group", "the path of a group")
-    calls = [partial(_extend, workers=workers)] if after is None else [partial(_run, each) for each in after]
+    calls = (
+        [partial(_extend, workers=workers)] if after is None else [partial(_run, f) for f in functions(after, "after")]
+    )
     return append_to(
         store, data, dim, group=whole, on_loss=on_loss, any_order=any_order, storage_options=storage_options,
         workers=workers, after=calls,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import OptionError
+from cfagg.errors.arguments import shown
 
 __all__ = ["format_duration", "parse_duration"]
 
@@ -50,11 +51,11 @@ def parse_duration(value: Any) -> Fraction:
         seconds += Fraction(int(getattr(value, "nanoseconds", 0)), 10**9)
     elif isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool):
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
-            raise OptionError(f"{value!r} is not a span of time: it must be {_FORMS}")
+            raise OptionError(f"{shown(value)} is not a span of time: it must be {_FORMS}")
         exact = value if isinstance(value, (int, Fraction)) else Fraction(repr(float(value)))
         seconds = Fraction(exact) * 3600
     else:
-        raise OptionError(f"{value!r} is not a span of time: it must be {_FORMS}")
+        raise OptionError(f"{shown(value)} is not a span of time: it must be {_FORMS}")
     if abs(seconds) > _MAX_SECONDS:
         raise OptionError(f"{value!r} is longer than 100,000 years")
     return seconds

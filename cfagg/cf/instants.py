@@ -14,6 +14,7 @@ import numpy as np
 
 from cfagg.cf.durations import parse_duration
 from cfagg.errors import OptionError
+from cfagg.errors.arguments import shown
 
 __all__ = ["epoch_text", "parse_date"]
 
@@ -54,7 +55,7 @@ def parse_date(value: Any) -> Date:
         value = text
     if isinstance(value, str):
         return _of_text(value.strip())
-    raise OptionError(f"{value!r} is not a date: it must be {_FORMS}")
+    raise OptionError(f"{shown(value)} is not a date: it must be {_FORMS}")
 
 
 def epoch_text(epoch: int | np.integer[Any]) -> str:

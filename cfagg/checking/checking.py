@@ -15,7 +15,7 @@ from cfagg.checking.report import Report, SourceReport
 from cfagg.checking.single import check_one
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
-from cfagg.errors.arguments import a_mapping, a_path, flags, names, paths, texts
+from cfagg.errors.arguments import a_mapping, a_path, flags, names, paths, shared, shown, texts
 from cfagg.findings.finding import NotApplicable
 
 if TYPE_CHECKING:
@@ -96,6 +96,10 @@ def check(
     from cfagg.checking.config import Settings, load
 
     flags(data=data, references=references)
+    shared(
+        timeout=timeout, jobs=jobs, storage_options=storage_options, word_size=word_size, substitutions=substitutions
+    )
+    _check_version(cf_version)
     several = isinstance(source, list | tuple)
     sources = list(source) if several else [source]
     settings = (
@@ -130,16 +134,20 @@ def storage_of(given: Mapping[str, Any] | None) -> StorageOptions | None:
     return StorageOptions(given)
 
 
+def _check_version(value: Any) -> None:
+    """Refuse what is no version of CF."""
+    from cfagg.findings.versions import parse
+
+    if value is not None and not isinstance(value, str):
+        raise OptionError(f"cf_version={shown(value)} is not text; write it in quotes, such as '1.8'")
+    if value is not None and parse(value) is None:
+        raise OptionError(f"{shown(value)} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+
+
 def options_of(settings: Any, **given: Any) -> Options:
     """Return the options of a check, given ones before those of the configuration; `OptionError` if one is unknown."""
     options = Options(**{**settings.options, **{name: value for name, value in given.items() if value}})
-    if options.cf_version is not None:
-        from cfagg.findings.versions import parse
-
-        if not isinstance(options.cf_version, str):
-            raise OptionError(f"cf_version={options.cf_version!r} is not text; write it in quotes, such as '1.8'")
-        if parse(options.cf_version) is None:
-            raise OptionError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+    _check_version(options.cf_version)
     if options.word_size not in (None, 1, 4, 8):
         raise OptionError(f"word_size={options.word_size!r} is not known; choose 1, 4 or 8")
     if options.tables:

@@ -10,7 +10,7 @@ from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request, refuse_options
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_function, a_path, flags, paths, texts
+from cfagg.errors.arguments import a_path, flags, names, paths, shared, texts
 from cfagg.errors.extras import require
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -195,6 +195,12 @@ def convert(
     """
     asked = locals()
     flags(overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
+    shared(
+        storage_options=storage_options, target_options=target_options, progress=progress, workers=workers,
+        word_size=word_size,
+    )  # fmt: skip
+    if variables is not None:
+        variables = names(variables, "variables")
     name = a_path(target, "target", expected="name a directory for the store")
     changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
     kind = kind_of(name, to, netcdf="netcdf")
@@ -206,7 +212,16 @@ def convert(
         refuse_options([option for option in given if option in _NOT_OF_DIALECTS], why)
         from cfagg.writing.writing import target_of, translate
 
-        file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind, options=target_options)
+        file = target_of(
+            name,
+            kind,
+            on_loss,
+            relative_to,
+            overwrite=overwrite,
+            netcdf=kind,
+            options=target_options,
+            argument="target",
+        )
         place_of = a_place(source, storage_options, paths(allow), name="source")
         return translate(
             place_of, file, variables=variables, allow=paths(allow), word_size=word_size, substitutions=changes
@@ -224,7 +239,6 @@ def convert(
         word_size=word_size,
         substitutions=changes,
     )
-    a_function(progress, "progress")
     # Some threads wait for the disk, as chunks of a megabyte bypass the page cache, while others work.
     threads, budget = worker_count(workers, spare=2), parse_size(memory)
     if client is not None:

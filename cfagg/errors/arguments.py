@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
-from cfagg.errors import CfaggError, OptionError, SelectionError
+from cfagg.errors import CfaggError, LimitError, OptionError, SelectionError
 
 __all__ = [
     "a_function",
@@ -18,13 +18,17 @@ __all__ = [
     "a_number",
     "a_path",
     "a_text",
+    "about",
     "an_integer",
     "closest",
     "dimensions",
     "flags",
+    "functions",
     "is_one",
     "names",
     "paths",
+    "shared",
+    "shown",
     "some",
     "texts",
 ]
@@ -120,6 +124,15 @@ def a_function(value: Any, name: str) -> Any:
     return value
 
 
+def functions(value: Any, name: str) -> tuple[Any, ...]:
+    """Return several functions as a tuple."""
+    _several(value, name, "a list of functions")
+    found = tuple(value)
+    if odd := [type(one).__name__ for one in found if not callable(one)]:
+        raise OptionError(f"{name}: found an object of type {odd[0]}; expected a list of functions")
+    return found
+
+
 def a_text(value: Any, name: str, expected: str) -> str:
     """Return a text."""
     if not isinstance(value, str):
@@ -149,9 +162,29 @@ def flags(**given: Any) -> None:
             raise OptionError(f"{name}: found {_shown(value)}; expected True or False")
 
 
+def shared(**given: Any) -> None:
+    """Refuse values of the wrong kind for options that many functions have, also where they are not used.
+
+    >>> shared(word_size=3)
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.OptionError: word_size=3 is not known; choose 1, 4 or 8
+    """
+    for name, value in given.items():
+        _SHARED[name](value, name)
+
+
+def about[T](name: str, make: Callable[..., T], *given: Any) -> T:
+    """Return what a function makes of an argument; its errors name the argument."""
+    try:
+        return make(*given)
+    except OptionError as error:
+        raise type(error)(f"{name}: {error.message}", error.problems) from None
+
+
 def is_one(value: Any, known: Container[Any]) -> bool:
-    """Return whether a value is a known one, which no array is: NumPy compares its elements."""
-    return isinstance(value, Hashable) and value in known
+    """Return whether a value is a known one, which no array is: NumPy and pandas compare elements."""
+    return isinstance(value, str | Integral | None) and value in known
 
 
 def an_integer(value: Any, name: str) -> int:
@@ -170,6 +203,52 @@ def a_number(value: Any, name: str, expected: str, error: type[CfaggError] = Opt
     if not is_one:
         raise error(f"{name}: found {_shown(value)}; expected {expected}")
     return value
+
+
+def _count(value: Any, name: str) -> None:
+    if value is not None and an_integer(value, name) < 1:
+        raise LimitError(f"{name}={value} is less than 1")
+
+
+def _seconds(value: Any, name: str) -> None:
+    if value is not None and a_number(value, name, "a number of seconds") <= 0:
+        raise OptionError(f"{name}: found {value!r}; expected a number of seconds above 0")
+
+
+def _storage(value: Any, name: str) -> None:
+    a_mapping(value, name, "a mapping such as {'skip_signature': True}")
+
+
+def _substitutions(value: Any, name: str) -> None:
+    texts(value, name, "a mapping such as {'base': '/archive/'}")
+
+
+def _word_size(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not is_one(value, (None, 1, 4, 8)):
+        raise OptionError(f"{name}={shown(value)} is not known; choose 1, 4 or 8")
+
+
+def _loss(value: Any, name: str) -> None:
+    if not is_one(value, ("error", "materialise", "drop")):
+        raise OptionError(f"{name}={shown(value)}: expected 'error', 'materialise' or 'drop'")
+
+
+#: What options of many functions accept.
+_SHARED: dict[str, Callable[[Any, str], object]] = {
+    **dict.fromkeys(("storage_options", "target_options", "data_options"), _storage),
+    **dict.fromkeys(("workers", "jobs"), _count),
+    "substitutions": _substitutions,
+    "progress": a_function,
+    "timeout": _seconds,
+    "word_size": _word_size,
+    "on_loss": _loss,
+}
+
+
+def shown(value: Any) -> str:
+    """Return the representation of a value on one line, cut if it is long."""
+    found = " ".join(repr(value).split())
+    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}…"
 
 
 def _shown(value: Any) -> str:

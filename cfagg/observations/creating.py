@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.errors.arguments import a_function, a_path, flags
+from cfagg.errors.arguments import a_path, flags, shared
 from cfagg.errors.extras import require
 from cfagg.observations.building import Budget, Built, Work, build
 from cfagg.observations.layouts import dumped
@@ -213,7 +213,7 @@ def create_observations(
     flags(overwrite=overwrite, resume=resume, append=append, dry_run=dry_run)
     if overwrite and append:
         raise ConventionError("overwrite and append cannot be combined; give one of them")
-    a_function(progress, "progress")
+    shared(progress=progress, workers=workers, target_options=target_options)
     require("builds of observations", "pandas", "pyarrow")
     name = a_path(path, expected="name a directory for the store")
     if not append:

@@ -18,6 +18,7 @@ import numpy as np
 from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.cf.instants import epoch_text, parse_date
 from cfagg.errors import LimitError, OptionError, SelectionError
+from cfagg.errors.arguments import about, shown
 
 __all__ = [
     "Part", "Period", "SampleDates", "Window", "as_date", "as_duration", "first_second", "last_second",
@@ -94,9 +95,9 @@ def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | N
         raise OptionError("the store holds no observations, so start= and end= are required")
     first, last = held or (0, 0)
     return SampleDates(
-        first if start is None else first_second(start),
-        last if end is None else last_second(end),
-        parse_frequency(frequency),
+        first if start is None else about("start", first_second, start),
+        last if end is None else about("end", last_second, end),
+        about("frequency", parse_frequency, frequency),
     )
 
 
@@ -187,9 +188,9 @@ class Window:
 
 def parse_window(text: Any) -> Window:
     """Return the window that a text describes: ``(-3,+3]`` in hours, ``(-1d,0]``, ``[-PT90M,06:00)``."""
-    wrong = f'{text!r} is not a window such as "(-3,+3]" or "[-1d,0]"'
+    wrong = f'{shown(text)} is not a window such as "(-3,+3]" or "[-1d,0]"'
     if not isinstance(text, str) or len(text) > 2 * _MOST_TEXT:
-        raise OptionError(wrong[: 4 * _MOST_TEXT])
+        raise OptionError(wrong)
     match = _WINDOW.fullmatch(text)
     if match is None:
         raise OptionError(f"{wrong}: write two spans of time, separated by a comma, in round or square brackets")

@@ -11,6 +11,7 @@ import numpy as np
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import OptionError, Problem, SelectionError
+from cfagg.errors.arguments import is_one, shown
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import sample_numbers
 
@@ -204,8 +205,8 @@ def join_observations(
     (2, [[1013.0]], [[290.0, 291.0]])
     >>> folder.cleanup()
     """
-    if dates not in ("same", "common"):
-        raise OptionError(f"dates={dates!r} must be 'same' or 'common'")
+    if not is_one(dates, ("same", "common")):
+        raise OptionError(f"dates={shown(dates)} must be 'same' or 'common'")
     members = {name: _member(name, value) for name, value in _named(datasets).items()}
     held = {name: _epochs(member) for name, member in members.items()}
     if dates == "common":
@@ -230,7 +231,10 @@ def _named(datasets: Any) -> dict[str, Any]:
                 f"several datasets have the same name as text: {', '.join(map(repr, datasets))}; rename one"
             )
     elif isinstance(datasets, (str, bytes)) or not isinstance(datasets, Sequence):
-        raise OptionError(f"{datasets!r:.80} is not a mapping of names to datasets, and no sequence of datasets")
+        raise OptionError(
+            f"datasets: found an object of type {type(datasets).__name__}; expected a mapping of names to datasets, "
+            "or a list of datasets"
+        )
     else:
         names = [PurePosixPath(d.path.rstrip("/")).stem if isinstance(d, Observations) else "fields" for d in datasets]
         if twice := sorted({n for n in names if names.count(n) > 1}):
@@ -239,7 +243,7 @@ def _named(datasets: Any) -> dict[str, Any]:
             )
         named = dict(zip(names, datasets, strict=True))
     if not named:
-        raise OptionError("there is no dataset to join")
+        raise OptionError("datasets: there is no dataset to join")
     return named
 
 
@@ -252,8 +256,8 @@ def _member(name: str, value: Any) -> Any:
     if xarray is not None and isinstance(value, xarray.Dataset):
         return Fields(value)
     raise OptionError(
-        f"{name!r} is {type(value).__name__}: it must be a dataset of cfagg.open_observations, an xarray.Dataset or "
-        "Fields of one"
+        f"datasets: {name!r} is {type(value).__name__}: it must be a dataset of cfagg.open_observations, an "
+        "xarray.Dataset or Fields of one"
     )
 
 

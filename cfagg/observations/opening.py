@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import CfaggWarning, OptionError
+from cfagg.errors.arguments import a_mapping, about
 from cfagg.observations.dataset import Observations, with_statistics
 from cfagg.observations.dates import SampleDates, Window, sample_dates
 from cfagg.observations.selection import Columns, Plan, parse_area, parse_thinning
@@ -139,9 +140,10 @@ def open_observations(
             "open_observations opens one store; open each, and give the datasets to cfagg.join_observations"
         )
     # Arguments that do not depend on the store are checked first, so that mistakes are reported at once.
-    span, region, thinning = Window.of(window), parse_area(area), parse_thinning(thin)
+    span, region, thinning = about("window", Window.of, window), parse_area(area), parse_thinning(thin)
     if options is not None and storage_options is not None:
         raise OptionError("storage_options and options are the same; give storage_options")
+    a_mapping(storage_options, "storage_options", "a mapping such as {'timeout': 30}")
     options = storage_options if options is None else options
     store = open_store(path, options=options, allow=allow)
     columns = Columns.all_of(store.variables).choose(select, drop, reorder, rename)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 
 from cfagg.errors import OptionError, Problem
-from cfagg.errors.arguments import closest, some
+from cfagg.errors.arguments import closest, is_one, shown, some
 from cfagg.observations.dates import SampleDates, Window, first_second, last_second, parse_frequency
 
 __all__ = ["DELTATIME", "Area", "Columns", "Plan", "mixed", "parse_area", "parse_thinning", "rows_and_columns"]
@@ -90,7 +91,9 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
     if isinstance(order, str) and order == "sort":
         return sorted(names)
     if isinstance(order, Mapping):
-        if sorted(order.values()) != list(range(len(order))):
+        if any(not isinstance(n, Integral) for n in order.values()) or sorted(order.values()) != list(
+            range(len(order))
+        ):
             raise OptionError(f"reorder= must list the positions 0 to {len(order) - 1}, each once")
         order = sorted(order, key=order.__getitem__)
     new = _names("reorder", order, names)
@@ -271,8 +274,8 @@ class Plan:
     statistics: Mapping[str, Mapping[str, float]] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise OptionError(f"sample={self.kind!r} is not a kind of sample: it must be {' or '.join(KINDS)}")
+        if not is_one(self.kind, KINDS):
+            raise OptionError(f"sample={shown(self.kind)} is not a kind of sample: it must be {' or '.join(KINDS)}")
         if self.kind != "deltatime":
             return
         if taken := sorted(set(DELTATIME) & set(self.columns.names)):

@@ -17,7 +17,7 @@ from cfagg.arrays.source import OtherSource, refuse_unreadable
 from cfagg.conventions.encoded import Names
 from cfagg.conventions.uris import local_path, name_of, path_of, uri_of
 from cfagg.errors import OptionError, TargetError, UnsupportedError
-from cfagg.errors.arguments import a_path, flags
+from cfagg.errors.arguments import a_path, flags, shared
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.files import check_file
@@ -93,6 +93,7 @@ def rebase(
     >>> cfagg.rebase("temperature.nca", "/archive/cmip5", "/data/cmip5")  # doctest: +SKIP
     """
     flags(overwrite=overwrite)
+    shared(storage_options=storage_options, target_options=target_options)
     given = a_place(path, storage_options)
     before, after = _prefix(old, "old"), _prefix(new, "new")
     target = _target(given, output, target_options, overwrite=overwrite)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_new_file, a_path, flags, is_one, paths
+from cfagg.errors.arguments import a_new_file, a_path, flags, paths, shared
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -103,11 +103,13 @@ def write(
     """
     name = a_path(path, expected="name a file, or a directory for a Zarr store")
     flags(overwrite=overwrite)
+    shared(target_options=target_options, workers=workers, on_loss=on_loss)
+    places = paths(allow)
     kind = kind_of(name, to, netcdf="CF-1.13")
     if kind == "zarr" or (kind == "icechunk" and _is_lazy(obj)):
         if relative_to is not None:
             raise OptionError(f"{name} is a Zarr store, which holds the values itself: leave out relative_to=")
-        given = [option for option, found in (("on_loss", on_loss != "error"), ("allow", paths(allow))) if found]
+        given = [option for option, found in (("on_loss", on_loss != "error"), ("allow", places)) if found]
         if given:
             raise OptionError(
                 f"{name} is a Zarr store, which holds all values or none: leave out {'= and '.join(given)}="
@@ -117,7 +119,7 @@ def write(
             return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
     if isinstance(obj, Aggregation):
-        content, losses = _of_aggregation(obj, target, paths(allow))
+        content, losses = _of_aggregation(obj, target, places)
         return write_file(content, target, losses)
     from cfagg.writing.datasets import content_of_dataset
 
@@ -183,9 +185,10 @@ def target_of(
     overwrite: bool,
     netcdf: str,
     options: Mapping[str, Any] | None = None,
+    argument: str = "path",
 ) -> Target:
     """Return where and how an aggregation file is written; raise an error for other kinds of targets."""
-    name = a_new_file(path, "path")
+    name = a_new_file(path, argument)
     there = (
         a_place(path, options, expected="name a file", options_name="target_options") if is_url(name) or options else ""
     )
@@ -195,8 +198,7 @@ def target_of(
             f"{name} would be of kind {kind!r}, not an aggregation file: give a name that ends with .nc or .nca and no "
             f"other to=, or write a file or Zarr store first, and use cfagg.convert (cfagg convert)"
         )
-    if not is_one(on_loss, ("error", "materialise", "drop")):
-        raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
+    shared(on_loss=on_loss)
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
     if base is not None and os.path.exists(base) and not os.path.isdir(base):  # noqa: PTH110, PTH112
         raise OptionError(f"relative_to: {base} is not a directory; name the one to which references are relative")

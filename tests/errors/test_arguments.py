@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
 import zarr
@@ -16,7 +17,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_number, closest, some
+from cfagg.errors.arguments import _SHARED, a_number, closest, some
 from cfagg.observations.checking import check_store
 from cfagg.observations.exchange import import_netcdf, import_parquet
 from cfagg.observations.exchange.netcdf_read import place_of
@@ -314,3 +315,66 @@ def test_a_number_too_large_for_64_bits_is_refused_by_name() -> None:
     assert a_number(10**300, "memory", "a number") == 10**300
     with pytest.raises(OptionError, match="memory: found 1000"):
         a_number(10**400, "memory", "a number")
+
+
+#: What is wrong for every option that is no text or number of its own.
+NONSENSE = [
+    np.array([1, 2]),
+    np.array("x"),
+    pd.DataFrame({"a": [1]}),
+    pd.NA,
+    xarray.DataArray([1, 2]),
+    object(),
+]
+
+#: Options that several functions share, and calls that need no data to refuse them.
+SHARED = [
+    (function, name)
+    for function in map(vars(cfagg).get, cfagg.__all__)
+    if inspect.isfunction(function)
+    for name in inspect.signature(function).parameters
+    if name in _SHARED and not (function.__name__ == "append" and name == "on_loss")
+]
+
+
+@pytest.mark.parametrize(("function", "option"), SHARED, ids=lambda one: getattr(one, "__name__", one))
+def test_an_option_of_the_wrong_kind_is_named_also_where_it_is_not_used(function: Any, option: str) -> None:
+    needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given: dict[str, Any] = {p.name: FILE for p in needed if p.kind is not p.VAR_KEYWORD}
+    if function.__name__ == "create_observations":
+        given = {"recipe": RECIPE, "path": "o.zarr"}
+    if function.__name__ == "open_rows" or function.__name__ == "open_observations":
+        given = {"path": STORE}
+    for value in NONSENSE:
+        with pytest.raises((cfagg.errors.OptionError, cfagg.errors.LimitError), match=f"^{option}\\b"):
+            function(**given, **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("start", lambda x: cfagg.open_observations("o.zarr", start=x)),
+        ("frequency", lambda x: cfagg.open_observations("o.zarr", frequency=x)),
+        ("window", lambda x: cfagg.open_observations("o.zarr", window=x)),
+        ("datasets", cfagg.join_observations),
+        ("dates", lambda x: cfagg.join_observations({}, dates=x)),
+        ("to", lambda x: cfagg.aggregate(FILE, to=x)),
+        ("to", lambda x: cfagg.index(FILE, to=x, output="b.json")),
+        ("relative_to", lambda x: cfagg.aggregate(FILE, relative_to=x)),
+        ("output", lambda x: cfagg.aggregate(FILE, output=x)),
+        ("files", cfagg.aggregate),
+        ("source", cfagg.check),
+        ("cf_version", lambda x: cfagg.check(FILE, cf_version=x)),
+        ("variables", lambda x: cfagg.convert(FILE, "b.nc", to="CF-1.13", variables=x)),
+        ("allow", lambda x: cfagg.append(STORE, cfagg.read(FILE), "time", allow=x)),
+        ("after", lambda x: cfagg.append(STORE, cfagg.read(FILE), "time", after=x)),
+        ("allow", lambda x: cfagg.write(cfagg.read(FILE), "b.nc", allow=x)),
+    ],
+)
+def test_what_is_no_value_of_an_option_is_refused_by_the_name_of_the_option(option: str, call: Any, acc: Any) -> None:
+    if not Path("o.zarr").exists():
+        Path("a.csv").write_text("date,latitude,longitude,t\n2020-01-01T00:00,1,2,3\n")
+        cfagg.create_observations(RECIPE, "o.zarr")
+    for value in (np.array("x"), np.array([1, 2]), pd.NA, object()):
+        with pytest.raises(cfagg.CfaggError, match=f"^{option}\\b"):
+            call(value)

@@ -35,8 +35,8 @@ def open_object(source: Any) -> Dataset:
 
             return open_store(MemoryStore(source.store, source.path, f"zarr.{known[1]} {source.store_path}"))
     raise SourceError(
-        f"an object of type {type(source).__module__}.{type(source).__qualname__} cannot be checked; expected a path, "
-        "a URL, an xarray.Dataset, DataArray or DataTree, or an open netCDF4.Dataset, h5py.File or zarr.Group"
+        f"source: an object of type {type(source).__module__}.{type(source).__qualname__} cannot be checked; expected "
+        "a path, a URL, an xarray.Dataset, DataArray or DataTree, or an open netCDF4.Dataset, h5py.File or zarr.Group"
     )
 
 

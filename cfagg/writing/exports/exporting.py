@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
 from cfagg.errors import LossError, OptionError, TargetError
-from cfagg.errors.arguments import a_path, is_one
+from cfagg.errors.arguments import a_path, is_one, shown
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.files import NewFolder, check_file
@@ -53,10 +53,8 @@ def export(
     ``"kerchunk"`` is JSON, or the Parquet layout if the name ends with ``.parquet`` or ``.parq``; ``"icechunk"`` is
     a repository in a directory.
     """
-    if to not in EXPORTS:
-        raise OptionError(f"to={to!r} is not one of {', '.join(map(repr, EXPORTS))}")
-    if not is_one(on_loss, ("error", "materialise", "drop")):
-        raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
+    if not is_one(to, EXPORTS):
+        raise OptionError(f"to={shown(to)} is not one of {', '.join(map(repr, EXPORTS))}")
     name = a_path(output, "output", expected="name a file")
     parquet = to == "kerchunk" and name.lower().rstrip("/").endswith(_PARQUET)
     url = a_place(name, target_options, expected="name a file") if is_url(name) else None

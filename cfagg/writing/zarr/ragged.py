@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.ragged import PARTS
 from cfagg.errors import ConformError, LimitError, OptionError, TargetError
-from cfagg.errors.arguments import a_mapping, an_integer, flags
+from cfagg.errors.arguments import a_mapping, an_integer, flags, shared
 from cfagg.errors.extras import require
 from cfagg.formats.zarr.encoding import encoder, padded
 from cfagg.formats.zarr.readers import rectilinear_note
@@ -95,6 +95,7 @@ def write_rows(
     [[0.0], [1.0, 2.0, 3.0, 4.0], [5.0]]
     """
     flags(overwrite=overwrite)
+    shared(target_options=target_options, workers=workers)
     size = an_integer(chunk, "chunk")
     if size < 1:
         raise OptionError(f"chunk={size}: a chunk has 1 byte at least")
