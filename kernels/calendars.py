@@ -106,6 +106,13 @@ def _without_zero(calendar):
     return calendar in (STANDARD, JULIAN)
 
 
+@jit(inline="always")
+def _check(calendar, even):
+    """Raise an error unless there is such a calendar and arrays have one length, since no index is checked."""
+    if not even or not 0 <= calendar <= DAY_360:
+        raise ValueError("calendars are numbered from 0 to 5, and arrays of dates and days have one length")
+
+
 @jit
 def decode(calendar: int, days: Int64, year: Int64, month: Int64, day: Int64) -> None:
     """Write the dates of days.
@@ -118,7 +125,13 @@ def decode(calendar: int, days: Int64, year: Int64, month: Int64, day: Int64) ->
         Days since 1 March of year 0, of magnitude below 2**59.
     year, month, day : int64 array, shape (n,)
         Written.
+
+    Raises
+    ------
+    ValueError
+        There is no such calendar, or the lengths differ.
     """
+    _check(calendar, days.size == year.size == month.size == day.size)
     shift = 1 if _without_zero(calendar) else 0
     for i in range(days.size):
         y, m, d = _date(calendar, days[i])
@@ -144,7 +157,13 @@ def encode(calendar: int, year: Int64, month: Int64, day: Int64, days: Int64) ->
     -------
     bad, first : int
         Number of dates that the calendar does not have, and the index of the first or -1.
+
+    Raises
+    ------
+    ValueError
+        There is no such calendar, or the lengths differ.
     """
+    _check(calendar, days.size == year.size == month.size == day.size)
     without = _without_zero(calendar)
     bad, first = 0, -1
     for i in range(year.size):
@@ -176,7 +195,14 @@ def change(source: int, target: int, days: Int64, out: Int64) -> tuple[int, int]
     -------
     bad, first : int
         Number of dates that `target` does not have, and the index of the first or -1.
+
+    Raises
+    ------
+    ValueError
+        There is no such calendar, or the lengths differ.
     """
+    _check(source, days.size == out.size)
+    _check(target, days.size == out.size)
     source_without, target_without = _without_zero(source), _without_zero(target)
     bad, first = 0, -1
     for i in range(days.size):

@@ -147,7 +147,8 @@ def read_files(
     done = np.empty(len(names), np.uint8)
     fits = len(names) == len(starts) == len(sizes) and memory.flags.c_contiguous and memory.flags.writeable
     if len(names) and fits:
-        fits = min(int(starts.min()), int(sizes.min())) >= 0 and int((starts + sizes).max()) <= memory.size
+        # A difference, since the sum of a start and a size may wrap around.
+        fits = min(int(starts.min()), int(sizes.min())) >= 0 and bool((starts <= memory.size - sizes).all())
     if not fits or any(b"\0" in n for n in encoded):
         raise ValueError("names have no NUL characters, and the memory must hold all files")
     if len(names):

@@ -51,11 +51,15 @@ def gather_rows(
     """
     lengths = np.diff(indptr)
     for source, start, out in zip(sources, starts, outs, strict=True):
-        if len(start) != len(lengths) or source.dtype != out.dtype or (len(indptr) and int(indptr[-1]) > len(out)):
+        if (
+            len(sources) > 2 or source.ndim != 1 or out.ndim != 1 or source.dtype != out.dtype
+            or len(start) != len(lengths) or (len(indptr) and int(indptr[-1]) > len(out))
+        ):  # fmt: skip
             raise IndexError("rows, their starts and their output do not match")
+        # Differences, since the sum of a start and a length may wrap around.
         if len(start) and (
             int(lengths.min()) < 0 or int(indptr[0]) < 0 or int(start.min()) < 0
-            or int((start + lengths).max()) > len(source)
+            or bool((start > len(source) - lengths).any())
         ):  # fmt: skip
             raise IndexError(f"a row lies outside the {len(source):,} elements of its source")
     if not len(lengths) or not int(indptr[-1]):

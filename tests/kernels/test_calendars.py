@@ -101,3 +101,29 @@ def test_the_standard_calendar_jumps_from_4_to_15_october_1582():
 def test_year_minus_one_precedes_year_one(name):
     days, _ = encode(name, *(np.array(v) for v in ([-1, 1], [12, 1], [31, 1])))
     assert days[1] - days[0] == 1
+
+
+@pytest.mark.parametrize("short", range(4))
+def test_arrays_of_other_lengths_are_refused_before_anything_is_written(short):
+    arrays = [np.full(2 if n == short else 3, 7) for n in range(4)]
+    for work in (
+        lambda: kernel.decode(kernel.STANDARD, *arrays),
+        lambda: kernel.encode(kernel.STANDARD, *arrays),
+        lambda: kernel.change(kernel.STANDARD, kernel.NOLEAP, np.full(2, 7), arrays[short - 1]),
+    ):
+        with pytest.raises(ValueError, match="arrays of dates and days have one length"):
+            work()
+    assert all((array == 7).all() for array in arrays)
+
+
+@pytest.mark.parametrize("calendar", [-1, 6])
+def test_a_calendar_that_is_none_is_refused(calendar):
+    days = np.zeros(1, np.int64)
+    for work in (
+        lambda: kernel.decode(calendar, days, days, days, days),
+        lambda: kernel.encode(calendar, days, days, days, days),
+        lambda: kernel.change(calendar, kernel.STANDARD, days, days),
+        lambda: kernel.change(kernel.STANDARD, calendar, days, days),
+    ):
+        with pytest.raises(ValueError, match="calendars are numbered from 0 to 5"):
+            work()

@@ -119,7 +119,9 @@ def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> No
     assert read_files(within, [], memory, starts[:0], sizes[:0]).tolist() == []
 
 
-@pytest.mark.parametrize(("starts", "sizes"), [([-4], [4]), ([4], [-4]), ([0, 4], [4]), ([0], [4, 4])])
+@pytest.mark.parametrize(
+    ("starts", "sizes"), [([-4], [4]), ([4], [-4]), ([0, 4], [4]), ([0], [4, 4]), ([2**63 - 4], [8])]
+)
 def test_places_that_are_none_are_refused(within: int, starts: list[int], sizes: list[int]) -> None:
     with pytest.raises(ValueError, match="the memory must hold"):
         read_files(within, ["a"], np.zeros(8, np.uint8), np.array(starts), np.array(sizes))

@@ -45,3 +45,18 @@ def test_a_row_outside_is_refused_before_anything_is_copied(start, end):
         ragged.gather_rows((np.zeros(9),), (np.array([0, 0]),), np.array([0, 1]), (np.zeros(2),))
     with pytest.raises(IndexError):
         ragged.gather_rows((np.zeros(9),), (np.array([0]),), np.array([0, 1]), (np.zeros(2, "f4"),))
+
+
+@pytest.mark.parametrize("start", [2**63 - 1, 2**63 - 2])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_start_whose_sum_with_the_length_wraps_around_is_refused(start, compiled, monkeypatch):
+    for name in ("KERNEL_ELEMENTS", "IMPORT_ELEMENTS"):
+        monkeypatch.setattr(ragged, name, 0 if compiled else 2**40)
+    with pytest.raises(IndexError, match="a row lies outside the 9 elements"):
+        ragged.gather_rows((np.zeros(9),), (np.array([start]),), np.array([0, 2]), (np.zeros(2),))
+
+
+@pytest.mark.parametrize("arrays", [(np.zeros(9),) * 3, (np.zeros((9, 2)),), (np.zeros(()),)])
+def test_more_than_two_arrays_and_those_of_other_than_one_dimension_are_refused(arrays):
+    with pytest.raises(IndexError, match="do not match"):
+        ragged.gather_rows(arrays, (np.array([0]),) * len(arrays), np.array([0, 2]), (np.zeros(2),) * len(arrays))
