@@ -11,7 +11,7 @@ import numpy as np
 from cfagg.findings.finding import Edit, Finding
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Variable
 
-__all__ = ["Change", "difference", "net_changes", "owners_of", "planned", "try_change"]
+__all__ = ["Change", "difference", "net_changes", "owners_of", "place_of", "planned", "try_change"]
 
 #: Largest number of characters of a value that a diff shows.
 _SHOWN = 200
@@ -90,7 +90,7 @@ def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = Fal
         for edit in finding.fix:
             if not (edit.safe or unsafe):
                 refused.append(
-                    f"{finding.code}: {_place(edit.variable, edit.attribute)}: the change may alter the meaning; "
+                    f"{finding.code}: {place_of(edit.variable, edit.attribute)}: the change may alter the meaning; "
                     "--unsafe-fixes makes it"
                 )
                 continue
@@ -153,13 +153,14 @@ def difference(changes: Iterable[Change], source: str, target: str) -> str:
         lines.append(f"@@ {path or 'global attributes'} @@ {codes}")
         for change in group:
             if change.before is not None:
-                lines.append(f"-  {_place(path, change.attribute)} = {_cdl(change.before)} ;")
+                lines.append(f"-  {place_of(path, change.attribute)} = {_cdl(change.before)} ;")
             if change.name is not None:
-                lines.append(f"+  {_place(path, change.name)} = {_cdl(change.after)} ;")
+                lines.append(f"+  {place_of(path, change.name)} = {_cdl(change.after)} ;")
     return "\n".join([f"--- {source}", f"+++ {target}", *lines]) if lines else ""
 
 
-def _place(path: str | None, attribute: str) -> str:
+def place_of(path: str | None, attribute: str) -> str:
+    """Return how an attribute is named in messages."""
     return f"{path or ''}:{attribute}"
 
 

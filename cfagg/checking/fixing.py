@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cfagg.checking.changes import Change, difference, net_changes, owners_of, planned, try_change
+from cfagg.checking.changes import Change, difference
 from cfagg.checking.engine import COUNTED, run
+from cfagg.checking.fixing_plan import new_errors, plan
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.suppressions import Hiding, Suppression
@@ -25,9 +26,6 @@ from cfagg.runtime.files import remove_dead
 from cfagg.storage.urls import Url, is_url
 
 __all__ = ["FixReport", "fix"]
-
-#: Rounds of changes, since renaming an attribute may reveal that its value is wrong.
-_ROUNDS = 4
 
 
 @dataclass(slots=True)
@@ -65,7 +63,8 @@ def fix(
     The source is checked if no `findings` are given. The corrected copy is written to `output`, a path or the URL of an
     object store, or replaces the source with `in_place`; without either, nothing is written. `unsafe` changes may alter
     the meaning. Findings that `suppressions` hide are neither fixed nor counted. Kinds of datasets that cannot be
-    written raise `UnsupportedError`; a copy with errors that the source does not have raises `TargetError`.
+    written raise `UnsupportedError`. Changes that would make errors are left out and listed in ``refused``; a copy
+    with such errors raises `TargetError`.
     """
     options = options or Options()
     place = str(source)
@@ -73,7 +72,7 @@ def fix(
     with open_dataset(place, options=options) as dataset:
         found = run(dataset, options, hiding, COUNTED).findings if findings is None else list(findings)
         fixed = FixReport(place)
-        _plan(dataset, found, fixed, options, hiding, unsafe=unsafe)
+        fixed.changes, fixed.refused = plan(dataset, found, options, hiding, unsafe=unsafe)
         form = _form(dataset)
     target = place if in_place else str(output) if output is not None else None
     if target is None:
@@ -101,25 +100,6 @@ def fix(
     fixed.remaining = _write(form, place, target, fixed, found, options, hiding)
     fixed.output = target
     return fixed
-
-
-def _plan(
-    dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, hiding: Hiding, *, unsafe: bool
-) -> None:
-    """Find all changes and apply them to the model, since one change may lead to further findings."""
-    now = found
-    for _ in range(_ROUNDS):
-        changes, refused = planned(dataset, now, unsafe=unsafe)
-        fixed.refused = list(dict.fromkeys([*fixed.refused, *refused]))
-        if not changes:
-            return
-        fixed.changes = net_changes([*fixed.changes, *changes])
-        owners = owners_of(dataset)
-        for change in changes:
-            owner = owners[change.path]
-            owner.attributes = dict(owner.attributes)  # other variables may have the same
-            try_change(owner.attributes, change)
-        now = run(dataset, options, hiding, COUNTED).findings
 
 
 def _form(dataset: Dataset) -> str | None:
@@ -186,9 +166,7 @@ def _write(
         again = options._replace(references=False)
         with open_dataset(copy, options=again) as dataset:
             after = run(dataset, again, hiding, COUNTED).findings
-        known = {(f.code, f.variable) for f in before}
-        worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
-        if worse:
+        if worse := new_errors(before, after):
             raise TargetError(
                 f"{target} was not written: the changes would introduce errors that {source} lacks, the first of them: "
                 f"{worse[0]}; leave out its cause with --ignore"

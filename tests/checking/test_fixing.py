@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from cfagg.checking.changes import Change, difference, net_changes, planned, try_change
 from cfagg.checking.engine import run
 from cfagg.checking.fixing import fix
+from cfagg.checking.fixing_plan import plan
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.checking.suppressions import Hiding
 from cfagg.errors import SourceError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.findings.finding import Edit, Finding
 from cfagg.model.dataset import Dataset
@@ -194,10 +196,34 @@ def test_a_name_that_is_taken_is_not_given_again(path: Path) -> None:
         assert planned(dataset, [finding(Edit("tas", "long_name", rename="units"))])[0] == []
 
 
-def test_what_would_bring_new_errors_is_not_written(path: Path) -> None:
-    found = [finding(Edit("tas", "units", "no unit at all"))]
+def test_changes_that_would_make_errors_are_left_out_and_told_and_the_others_made(path: Path) -> None:
+    edits = [Edit("time", "calendar", "standard"), Edit("tas", "units", "no unit at all"), Edit("tas", "comment", "c")]
+    fixed = fix(path, [finding(edit, code=f"GRP00{n}") for n, edit in enumerate(edits)], path.with_name("b.nc"))
+    with open_dataset(path.with_name("b.nc")) as dataset:
+        tas = dataset.root.variables["tas"].attributes
+        assert (tas["units"], tas["comment"]) == ("K", "c")
+        assert dataset.root.variables["time"].attributes["calendar"] == "standard"
+    (said,) = fixed.refused
+    assert said.startswith(
+        "GRP001: tas:units: the change would make an error, and is left out: UNI002 error: tas:units"
+    )
+
+
+def test_changes_that_need_each_other_are_made_where_another_is_left_out(path: Path) -> None:
+    edits = [Edit("tas", "standard_name", "air_pressure"), Edit("tas", "units", "Pa"), Edit("time", "units", "no unit")]
+    with open_dataset(path) as dataset:
+        before = [dict(v.attributes) for v in dataset.variables]
+        changes, refused = plan(dataset, [finding(*edits)], Options(), Hiding(str(path), ()), unsafe=False)
+        assert [dict(v.attributes) for v in dataset.variables] == before
+    assert [c.after for c in changes if c.path == "tas"] == ["air_pressure", "Pa"]
+    assert [text.split(": the")[0] for text in refused] == ["TIM000: time:units"]
+
+
+def test_what_would_bring_new_errors_all_the_same_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Change("tas", "units", "K", "units", "no unit at all", "UNI000")
+    monkeypatch.setattr("cfagg.checking.fixing.plan", lambda *_, **__: ([change], []))
     with pytest.raises(TargetError, match="would introduce errors"):
-        fix(path, found, path.with_name("b.nc"))
+        fix(path, None, path.with_name("b.nc"))
     assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
 
 
