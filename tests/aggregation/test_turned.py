@@ -86,6 +86,29 @@ def test_what_belongs_to_data_is_joined_in_any_order_of_dimensions(
         npt.assert_array_equal(written[name].transpose(*whole[name].dims).values, whole[name].values)
 
 
+@pytest.mark.parametrize("other", [{"scale_factor": 2.0}, {"units": "km"}, {"_FillValue": 5}], ids=str)
+def test_many_equal_numbers_that_mean_something_else_keep_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(describing, "_KEPT", 4)
+    names = []
+    for k, own in enumerate(({}, {}, other)):
+        made = xr.Dataset(
+            {"tas": (("time", "x"), np.zeros((2, 3)), {"standard_name": "air_temperature", "units": "K"})},
+            {
+                "time": ("time", np.arange(2.0), {"standard_name": "time", "units": "days since 2000-01-01"}),
+                "x": ("x", np.arange(3.0), {"standard_name": "projection_x_coordinate", "units": "m"}),
+                "level": ((), float(k), {"standard_name": "height", "units": "m"}),
+                "z": (("time", "x"), np.arange(6).reshape(2, 3), {"standard_name": "altitude", "units": "m", **own}),
+            },
+        )
+        names.append(str(tmp_path / f"{k}.nc"))
+        made.to_netcdf(names[-1], encoding={v: {"_FillValue": None} for v in ("tas", "time", "x", "level")})
+    found = cfagg.aggregate(names)
+    assert (found.tas.shape, found.tas_1.shape) == ((2, 2, 3), (2, 3))
+    assert found.z_1.attrs.get("units") == other.get("units", "m")
+
+
 def test_values_that_differ_in_another_order_of_dimensions_keep_apart(tmp_path: Path) -> None:
     names, _ = files(tmp_path, [("time", "lev", "lat", "lon"), ("lon", "lat", "lev", "time")], same=False)
     (answer,) = (a for a in cfagg.aggregate(names).cfagg.report.why(0, 1).answers if a.a == "tas")

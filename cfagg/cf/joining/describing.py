@@ -23,6 +23,7 @@ from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, aro
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.joining.turning import upright
 from cfagg.cf.joining.values import meant
+from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import default_fill
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import Resolver
@@ -212,7 +213,8 @@ class _File:
         values = self._read(plan.variable)
         stated = self._stated(plan.variable, values)
         if plan.varies and values.size > _KEPT:
-            return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(upright(values, plan.axes)))
+            digest = _digest(upright(values, plan.axes), stated)
+            return _companion(stated, values.shape, plan.axes, None, plan.role, digest)
         return _companion(stated, values.shape, plan.axes, values, plan.role, b"")
 
 
@@ -273,10 +275,17 @@ def _content(values: npt.NDArray[Any] | None) -> Hashable:
     return intern(values.dtype.str), values.shape, raw if len(raw) <= 64 else blake2b(raw, digest_size=16).digest()
 
 
-def _digest(values: npt.NDArray[Any]) -> bytes:
-    if values.dtype == object:
-        return blake2b(repr(values.tolist()).encode(), digest_size=16).digest()
-    return blake2b(np.ascontiguousarray(values), digest_size=16).digest()
+def _digest(values: npt.NDArray[Any], stated: Stated) -> bytes:
+    """Return a digest of many values, which includes what they mean."""
+    found = _begun(values.shape, stated)
+    found.update(repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values))
+    return found.digest()
+
+
+def _begun(shape: tuple[int, ...], stated: Stated | None) -> blake2b:
+    """Return the digest of the shape of values, and of what numbers mean by the metadata that state it."""
+    said = () if stated is None else (stated.dtype.str, *(frozen(stated.attributes.get(name)) for name in _MEANING))
+    return blake2b(repr((shape, said)).encode(), digest_size=16)
 
 
 def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
@@ -285,8 +294,7 @@ def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
     if own.dialect is not None or not own.is_numeric or known != sorted(known):
         return b""
     mesh = plan.role == "mesh" and own.kind == "integer"
-    said = own.shape, () if mesh else (stated.dtype.str, *(frozen(own.attributes.get(name)) for name in _MEANING))
-    found = blake2b(repr(said).encode(), digest_size=16)
+    found = _begun(own.shape, None if mesh else stated)
     with suppress(LimitError):
         for block in own.blocks(_AT_ONCE):
             part = meant(Companion(stated, block.shape, (), block, plan.role)) if mesh else block
@@ -351,7 +359,7 @@ def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) 
     if before != left:
         # The origin of times often differs between files.
         kept = tuple([
-            (k, "since" if k == "units" and isinstance(v, str) and " since " in v else v)
+            (k, "since" if k == "units" and isinstance(v, str) and is_reference_time(v) else v)
             for k, v in key[-1]
             if k not in left
         ])  # fmt: skip

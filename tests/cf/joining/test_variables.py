@@ -59,6 +59,17 @@ def test_variables_of_times_and_latitudes_are_joined_along_both() -> None:
     assert boxes.shape.tolist() == [[3, 2]]
 
 
+def test_units_that_only_look_like_a_reference_time_are_no_times_of_a_file_described_before() -> None:
+    for order in (("days", "furlongs"), ("furlongs", "days")):
+        roots = []
+        for unit in order:
+            root = Group()
+            add(root, "time", ("time",), np.arange(2.0), standard_name="time", units=f"{unit} since 2000-01-01")
+            add(root, "tas", ("time",), np.zeros(2), **TAS)
+            roots.append(described(root))
+        assert reason(*roots).what == "axes"
+
+
 def test_reference_times_of_other_origins_and_units_are_compared_by_their_instants() -> None:
     other = tas([24.0 * 31], time={"units": "hours since 2000-01-01"})
     _, boxes = joined(tas([0.0]), other, tas([-335.0], time={"units": "days since 2001-01-01"}))
