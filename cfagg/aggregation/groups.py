@@ -259,12 +259,20 @@ def _neighbours(joined: Joined, rows: Sequence[Int64], boxes: Sequence[int]) -> 
         return
     members = np.concatenate([rows[box] for box in boxes])
     rank = np.zeros((2, len(joined.described)), np.int64)
-    ends = np.concatenate([axis.first[members], axis.last[members]])
-    rank[:, members] = np.unique(ends, return_inverse=True)[1].reshape(2, -1)
+    rank[:, members] = _ranks(np.concatenate([axis.first[members], axis.last[members]])).reshape(2, -1)
     order = np.lexsort((rank[0, heads], alike)).tolist()
     for one, other in pairwise(order):
         b = int(heads[other])
         yield boxes[one], boxes[other], _nearest(joined, rows[boxes[one]], b, rank), b
+
+
+def _ranks(values: npt.NDArray[Any]) -> Int64:
+    """Return the ranks of values: none, as of arrays without the axis, then numbers, then texts."""
+    if values.dtype != object:
+        return np.unique(values, return_inverse=True)[1].reshape(-1)
+    keys = [(v is not None, isinstance(v, str), "" if v is None else v) for v in values.tolist()]
+    rank = {key: k for k, key in enumerate(sorted(set(keys)))}
+    return np.array([rank[key] for key in keys], np.int64)
 
 
 def _nearest(joined: Joined, own: Int64, b: int, rank: Int64) -> int:

@@ -96,8 +96,8 @@ def with_bounds(
 
     def values_of(row: int) -> npt.NDArray[Any]:
         own = by_row[row]
-        bounds: Any = own.bounds
-        values: npt.NDArray[Any] = bounds.reshape(len(own.values), -1)
+        cells: Any = own.cells
+        values: npt.NDArray[Any] = cells
         # Which end comes first depends on the direction, and is the same in all cells.
         return values[:, ::-1] if None not in (rising, sense := _sense(own)) and sense is not rising else values
 
@@ -106,10 +106,9 @@ def with_bounds(
 
 def _sense(own: Coordinate) -> bool | None:
     """Return whether bounds of a cell increase, or `None` if there are no two different ones."""
-    bounds = own.bounds
-    if bounds is None or not bounds.size or bounds.reshape(len(own.values), -1).shape[1] != 2:
+    if own.cells is None or own.cells.shape[1] != 2:
         return None
-    low, high = bounds.reshape(-1, 2).T
+    low, high = own.cells.T
     wide = np.flatnonzero(low != high)
     return bool(low[wide[0]] < high[wide[0]]) if wide.size else None
 

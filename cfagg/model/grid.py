@@ -96,7 +96,7 @@ class Grid:
             checked.append(edges)
             if edges.ndim != 1 or edges.size < 1 or edges[0] != 0:
                 problems.append(Problem(f"edges[{d}]", "edges are a list of integers that starts at 0"))
-            elif (bad := np.flatnonzero(np.diff(edges) <= 0)).size:
+            elif (bad := np.flatnonzero(edges[1:] <= edges[:-1])).size:  # a difference could wrap around
                 i = int(bad[0])
                 problems.append(Problem(f"edges[{d}]", f"edges increase strictly; found {edges[i]}, {edges[i + 1]}"))
         extent = [a.length if isinstance(a, Regular) else int(a[-1]) for a in checked] if not problems else []

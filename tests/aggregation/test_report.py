@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import netCDF4
+import numpy as np
 import pytest
 
 import cfagg
@@ -43,6 +44,20 @@ def test_gaps_along_an_axis_are_seen(tmp_path: Path) -> None:
         ("2000-01-19", "2000-01-20", 1),
     ]
     assert "time: 2000-01-01 to 2000-01-20 in 4 parts, 1 gap" in str(report_of(tmp_path))
+
+
+def test_arrays_of_one_quantity_may_have_texts_along_an_axis_or_not_have_it(tmp_path: Path) -> None:
+    month(tmp_path / "grid.nc", 0)
+    for k, names in enumerate((["a", "b"], ["b", "c"])):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            file.createDimension("station", 2)
+            file.createVariable("station", str, ("station",)).cf_role = "timeseries_id"
+            file.createVariable("tas", "f4", ("station",)).setncatts({"standard_name": "air_temperature", "units": "K"})
+            file["station"][:], file["tas"][:] = np.array(names, object), k
+    report = report_of(tmp_path)
+    assert [group.name for group in report.groups] == ["tas", "tas_1", "tas_2"]
+    assert "platform" not in str(report)
+    assert "timeseries_id" in str(report)
 
 
 def test_times_that_are_missing_are_no_range(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 
+import cfagg
 from cfagg.arrays import fragments
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.source import open_source
@@ -354,6 +355,14 @@ def test_coordinates_show_a_transposed_square_whose_dimensions_have_the_same_nam
     path = swapped_case(tmp_path, **options)
     with pytest.raises(FragmentMismatchError, match=r"'lat' of size 4, has the coordinates of 'lon'"):
         whole(open_reader(path))
+
+
+@pytest.mark.parametrize("options", [{}, {"part": "[(0, 4, 1), (0, 4, 1)]"}])
+def test_an_index_hides_no_transposed_square(tmp_path, options):
+    path = swapped_case(tmp_path, **options)
+    cfagg.index(path)
+    with pytest.raises(FragmentMismatchError, match=r"'lat' of size 4, has the coordinates of 'lon'"):
+        cfagg.open_array(path, "tas")[...]
 
 
 def test_coordinates_show_a_transposed_square_in_an_aggregation_of_aggregations(tmp_path):

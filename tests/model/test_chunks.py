@@ -23,6 +23,7 @@ def table(**columns):
     [
         ({"cell": [3, 0]}, "increase strictly"),
         ({"cell": [3, 3]}, "increase strictly"),
+        ({"cell": [0, 2**63 - 1, -(2**63), -5], "offset": 8}, "increase strictly"),
         ({"cell": [-1, 3]}, "below 5"),
         ({"cell": [0, 5]}, "below 5"),
         ({"cell": 0}, "below 5"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cfagg.errors import LimitError
+from cfagg.errors import LimitError, ModelError
 from cfagg.model import Grid
 
 
@@ -20,6 +20,11 @@ from cfagg.model import Grid
 )
 def test_grids_are_equal_where_their_edges_are(a, b, same):
     assert (a == b) is same
+
+
+def test_edges_whose_difference_wraps_around_do_not_increase():
+    with pytest.raises(ModelError, match="edges increase strictly"):
+        Grid([[0, 2**63 - 1, -(2**63), 5 - 2**63]])
 
 
 def test_edges_of_more_chunks_than_any_array_has_are_not_listed():

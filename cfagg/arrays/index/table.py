@@ -332,7 +332,7 @@ class Index:
             storage,
             header.path,
             (),
-            header.identities or {},
+            header.identities,
             header.packing,
         )
 

@@ -70,6 +70,14 @@ class Coordinate:
         return root_of(self.identity) if self.index else ""
 
     @property
+    def cells(self) -> npt.NDArray[Any] | None:
+        """Its bounds, with a row for each coordinate, also for one without dimensions."""
+        if self.bounds is None:
+            return None
+        rows = len(self.values)
+        return self.bounds.reshape(rows, self.bounds.size // rows if rows else self.bounds.shape[-1])
+
+    @property
     def units(self) -> str | None:
         """Its units."""
         return self.stated.text("units")

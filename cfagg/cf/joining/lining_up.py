@@ -92,7 +92,7 @@ def _kind(entry: Entry) -> Hashable:
     if own is None:
         return None
     units = "text" if own.values.dtype == object else units_key(own.units, own.calendar)
-    bounds = 0 if own.bounds is None else own.bounds.size // max(len(own.values), 1)
+    bounds = 0 if own.cells is None else own.cells.shape[1]
     along = tuple(
         (n, p.values.size // max(len(own.values), 1), p.values.dtype == object)
         for n, p in entry.along.items()
@@ -146,11 +146,12 @@ class _Kind:
                 for c in coordinates
             ]
             columns += [self._numbered([r[:, b] for r in rows], added, time=time) for b in range(rows[0].shape[1])]
-            starts = np.cumsum([0, *(len(c.values) for c in coordinates)])[:-1]
-            if len(self._of) and all(len(r) for r in rows) and rows[0].shape[1]:
+            there = np.array([len(r) > 0 for r in rows])
+            if there.any() and rows[0].shape[1]:
+                starts = np.searchsorted(self._of, np.flatnonzero(there))
                 ends = np.concatenate(rows).astype(np.float64)
-                self.low = np.minimum.reduceat(ends.min(axis=1), starts)
-                self.high = np.maximum.reduceat(ends.max(axis=1), starts)
+                self.low[there] = np.minimum.reduceat(ends.min(axis=1), starts)
+                self.high[there] = np.maximum.reduceat(ends.max(axis=1), starts)
         for name in entries[0].along:
             columns += self._along(name)
         point = codes(*columns)

@@ -64,7 +64,7 @@ def _key(own: Coordinate) -> tuple[Any, ...]:
 
 
 def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate], dict[str, Companion]]:
-    """Return the axes of a description without a coordinate, and its companions including that coordinate."""
+    """Return the axes of a description without a coordinate, and its companions with that coordinate and its bounds."""
     own = one.axes[name]
     axes = {n: a for n, a in one.axes.items() if n != name}
     parts = {}
@@ -72,4 +72,7 @@ def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate
         spans = [behind if a == name else a for a in part.axes]
         parts[key] = replace(part, axes=tuple(dict.fromkeys(spans))) if name in part.axes else part
     parts[name] = Companion(own.stated, (), (behind,), own.values.reshape(()))
+    if own.bounds is not None and own.bounds_stated is not None:
+        along = *[""] * own.bounds.ndim, behind
+        parts[f"bounds of {name}"] = Companion(own.bounds_stated, own.bounds.shape, along, own.bounds, "bounds")
     return axes, parts

@@ -46,7 +46,7 @@ def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float
     try:
         change = transform(own.text("units"), own.text("calendar"), first.text("units"), first.text("calendar"))
     except CfaggError:
-        # Values that cannot be converted are never joined, and stay unchanged.
+        # Values that cannot be converted stay unchanged; what is joined reports it when it is built.
         return values, 0.0
     if isinstance(change, DateChange) or change == SAME:
         return values, 0.0
@@ -71,8 +71,8 @@ def _fits(values: Array, offset: int) -> bool:
 def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds: bool = False) -> Array:
     """Return the values of a coordinate, or its bounds as rows, in the units of another."""
     values, stated = own.values, own.stated
-    if bounds and own.bounds is not None:
-        values, stated = own.bounds.reshape(len(values), -1), with_units_of(own.bounds_stated or stated, stated)
+    if bounds and own.cells is not None:
+        values, stated = own.cells, with_units_of(own.bounds_stated or stated, stated)
     values = unpacked(values, stated)
     return values if first is None else in_units_of(values, stated, first.stated)[0]
 
