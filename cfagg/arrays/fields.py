@@ -54,20 +54,18 @@ _CONTEXT = Context()
 def open_field(
     aggregation: Aggregation,
     i: int,
-    path: str,
+    handle: Handle,
     where: str,
-    judge: Callable[[str], None],
     of_master: Callable[[str], Identity],
     word_size: int | None,
 ) -> Fragment:
-    """Return the field of a file that partition `i` refers to by its address.
+    """Return the field of an open file that partition `i` refers to by its address.
 
     `of_master` gives the identity of the coordinates of a dimension of the aggregation.
     """
     context, layout = Context(where), aggregation.partitions.layout_of(i)
-    handle = handles.get(path, context)
-    judge(handle.real)
     key, address = handle.key, _address(aggregation, i, where)
+    path = key.path
     try:
         found = _found(key, address, word_size)
         land = _land(key, found.fields)

@@ -36,7 +36,7 @@ from cfagg.errors import (
 from cfagg.formats.values import locate, read, scan
 from cfagg.model import Aggregation, Layout, Partitions
 from cfagg.storage.access import Access, NamedAccess
-from cfagg.storage.files import Context, FileKey
+from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
@@ -139,12 +139,10 @@ class Fragments:
         field_wanted = is_field(partitions.layout_of(i).format)
         # A name refers to a variable of the file as a whole.
         if field_wanted and (address is None or address.isdecimal()):
-            from cfagg.arrays.fields import open_field
-
-            stored = self._addressed_field(i, path, where, judge)
+            stored = self._addressed_field(i, path, where)
             if stored is not None:
                 return self.field(stored, self.where_indexed(i), lambda: self._opened_field(i, path, where))
-            return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
+            return self._opened_field(i, path, where)
         if address is None:
             address = self._numbered(i, path, where)
         own = bool(partitions.file[i] < 0)
@@ -163,16 +161,22 @@ class Fragments:
     def _opened_field(self, i: int, path: str, where: str) -> Fragment:
         from cfagg.arrays.fields import open_field
 
-        return open_field(self.aggregation, i, path, where, partial(self._judge, i), self._identity, self.word_size)
+        handle = self._file_of_field(i, path, where)
+        return open_field(self.aggregation, i, handle, where, self._identity, self.word_size)
 
-    def _addressed_field(self, i: int, path: str, where: str, judge: Callable[[str], None]) -> StoredVariable | None:
+    def _file_of_field(self, i: int, path: str, where: str) -> Handle:
+        """Return the file of a field, which may be read and has not changed."""
+        handle = handles.get(path, Context(where))
+        self._judge(i, handle.real)
+        self._check_state(i, handle.key)
+        return handle
+
+    def _addressed_field(self, i: int, path: str, where: str) -> StoredVariable | None:
         """Return the field of partition `i` from an index."""
         at = field_at(self.aggregation.partitions, i)
         if at < 0 or self.lookup is None or self.word_size is not None:
             return None
-        handle = handles.get(path, Context(where))
-        judge(handle.real)
-        found = self.lookup.stored(handle, path, f"{FIELD}{at}", "/")
+        found = self.lookup.stored(self._file_of_field(i, path, where), path, f"{FIELD}{at}", "/")
         return None if found is None else self.fitted_field(i, found)
 
     def fitted_field(self, i: int, located: StoredVariable) -> StoredVariable | None:

@@ -58,6 +58,7 @@ def _state(store: Any, found: Mapping[str, bytes], arrays: Sequence[str]) -> tup
             folders.sort()
             for name in sorted(names):
                 status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
-                own = f"{path}\0{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
+                place = f"{folder.removeprefix(store.path)}/{name}"
+                own = f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
                 digest.update(own.encode("utf-8", "surrogatepass"))
     return size, digest.hexdigest()

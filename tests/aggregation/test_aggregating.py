@@ -202,6 +202,18 @@ def array_of(group: zarr.Group, name: str) -> zarr.Array[Any]:
     return found
 
 
+def test_a_store_whose_chunks_moved_to_another_place_since_it_was_scanned_is_refused(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    times = xr.Variable("time", np.arange(3.0), TIME | {"bounds": "time_bnds"})
+    bounds = xr.Variable(("time", "bnds"), np.add.outer(np.arange(2.0), [0, 1]))
+    made = xr.Dataset({"tas": ("time", np.zeros(3), TAS), "time_bnds": bounds.pad(time=(0, 1))}, {"time": times})
+    made.to_zarr(store, consolidated=False, encoding={"time_bnds": {"chunks": (1, 2)}}, write_empty_chunks=False)
+    found = cfagg.aggregate(store, decode_times=False)
+    (store / "time_bnds" / "c" / "1").rename(store / "time_bnds" / "c" / "2")
+    with pytest.raises(FragmentMismatchError, match=r"a\.zarr has changed since it was scanned"):
+        found.tas.load()
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
 def test_values_of_zarr_stores_are_written_beside_the_aggregation_file(tmp_path: Path, to: str) -> None:
@@ -425,6 +437,43 @@ def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
         assert (one.shape, one.dtype, one.attrs) == ((0,), np.dtype("f8"), TAS)
 
 
+def test_reference_times_of_members_keep_their_bounds(tmp_path: Path) -> None:
+    began = {"standard_name": "forecast_reference_time", "units": "days since 1999-12-01", "bounds": "began_bnds"}
+    files = []
+    for k in range(3):
+        dims = {
+            "member": (k, {"standard_name": "realization", "units": "1"}),
+            "began": (k, began),
+            "time": ([0, 1], TIME),
+        }
+        files.append(write(tmp_path / f"{k}.nc", dims, np.full(2, k, "f4")))
+        with netCDF4.Dataset(files[-1], "a") as file:
+            file.createDimension("bnds", 2)
+            file.createVariable("began_bnds", "f8", ("bnds",))[:] = [k - 1, k + 1]
+    found = cfagg.aggregate(files, decode_times=False)
+    assert (found.tas.dims, found.began.dims, found.began.bounds) == (("member", "time"), ("member",), "began_bnds")
+    npt.assert_array_equal(found.began_bnds.values, [[-1, 1], [0, 2], [1, 3]])
+
+
+def month_with_bounds(path: Path, times: Sequence[float]) -> str:
+    """Write a file of some days, which have bounds."""
+    write(path, {"time": (np.array(times, "f8"), {**TIME, "bounds": "time_bnds"})}, np.array(times, "f4"))
+    with netCDF4.Dataset(path, "a") as file:
+        file.createDimension("bnds", 2)
+        file.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = np.add.outer(times, [0, 1])
+    return str(path)
+
+
+def test_files_without_records_whose_times_have_bounds_are_arrays_of_their_own(tmp_path: Path) -> None:
+    none = month_with_bounds(tmp_path / "0.nc", [])
+    assert cfagg.aggregate(none).time_bnds.shape == (0, 2)
+    others = [month_with_bounds(tmp_path / f"{k}.nc", [k, k + 1.0]) for k in (1, 3)]
+    for files in ([none, *others], [*others, none]):
+        # Those are known to touch, whatever else there is.
+        found = cfagg.aggregate(files, contiguous=True)
+        assert {one.shape for one in found.data_vars.values()} == {(0,), (0, 2), (4,), (4, 2)}
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CFA-0.4", "NCA-0.1"])
 @pytest.mark.parametrize("name", ["air_temp.pp", "umfile.pp"])
@@ -531,6 +580,16 @@ def test_conditions_on_cells_in_units_of_something_else_are_refused(tmp_path: Pa
     with pytest.raises(OptionError, match=f"cells={{{key!r}: …}}: '1 m' has units that do not convert .*, 'days'"):
         cfagg.aggregate(files, cells={key: [{"cellsize": "1 day"}, {"spacing": "1 m"}]})
     assert cfagg.aggregate(files, cells={key: {"spacing": "1 hour"}}).sizes["time"] == 4
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_fields_of_a_pp_file_that_changed_since_it_was_scanned_are_refused(tmp_path: Path, index: bool) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(sample("pp/air_temp.pp").read_bytes())
+    found = cfagg.aggregate(path, output=tmp_path / "out.nc", to="NCA-0.1", index=index)
+    path.write_bytes(path.read_bytes()[:-400] + b"\x43" * 396 + path.read_bytes()[-4:])
+    with pytest.raises(FragmentMismatchError, match=r"a\.pp has changed since it was scanned"):
+        found.air_temperature.load()
 
 
 def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None:

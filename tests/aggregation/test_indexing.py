@@ -265,6 +265,23 @@ def test_values_of_a_file_with_other_coordinates_than_were_scanned_are_refused(d
         found.tas[selection].load()
 
 
+@pytest.mark.parametrize("output", [True, False])
+def test_values_of_a_file_that_changed_are_refused_by_an_index_that_was_refreshed_since(
+    days: Path, output: bool
+) -> None:
+    files, place = sorted(days.glob("[0-9].nc")), days / "all.nc.cfagg-index"
+    cfagg.index(files, output=place)
+    how: dict[str, Any] = {"output": days / "all.nc", "overwrite": True} if output else {"index": place}
+    found = cfagg.aggregate(files, **how)
+    write(files[3], 77)
+    if output:
+        cfagg.aggregate([], output=days / "all.nc", append=True, update=True)
+    else:
+        cfagg.index(files, output=place)
+    with pytest.raises(FragmentMismatchError, match=r"3\.nc has changed since it was scanned"):
+        found.tas[:, 1, 2].load()
+
+
 def test_an_aggregation_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for day in range(2):
         write(tmp_path / f"{day}.nc", day)

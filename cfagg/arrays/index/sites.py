@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.index.addresses import addresses_of
+from cfagg.arrays.index.rows import FileState
 from cfagg.arrays.index.table import Index
 from cfagg.arrays.plan import Plan
 from cfagg.cf import conform
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.values.storage import StoredVariable
+from cfagg.storage.access import NamedAccess
+from cfagg.storage.remote_file import state_number
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
@@ -92,11 +95,23 @@ def sites_of(reader: Conforming, index: Index) -> Sites:
             path = f"{directories[place].rstrip('/')}/{name}"
         i = index.files.get(path)
         k = -1 if i is None else index.row(i, address)
-        if i is not None and k >= 0 and (is_allowed or _may_read(access, path, reference)):
+        if i is None or k < 0 or _is_outdated(access, reference, index.state(i)):
+            continue
+        if is_allowed or _may_read(access, path, reference):
             table[n] = place, len(names), i, k
             names.append(name)
     columns = table[number]
     return Sites(directories, names, *np.ascontiguousarray(columns.T))
+
+
+def _is_outdated(access: Access, reference: str, state: FileState) -> bool:
+    """Return whether an index, perhaps refreshed since, has a file in another state than it was scanned in."""
+    if not isinstance(access, NamedAccess):
+        return False
+    size, modified, _, inode, tag = state
+    if tag is not None:
+        modified = inode = state_number(tag, size)
+    return access.states.is_changed(reference, size, modified, inode)
 
 
 def _url(access: Access, reference: str) -> Url | None:
