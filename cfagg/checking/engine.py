@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.registry import jobs, plugins, registered
 from cfagg.checking.suppressions import Hiding
 from cfagg.conventions.aside import is_observations
-from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtraError, OptionError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtraError, OptionError, UnsupportedError
 from cfagg.findings.finding import Finding, Hit, NotApplicable
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import LATEST, Version, claimed, parse
@@ -33,6 +34,9 @@ SAID = 2000
 
 #: Largest number that is counted, so that a list of a million wrong names is not searched to its end.
 COUNTED = 100_000
+
+#: Maximum number of reasons why values of one variable cannot be read.
+_REFUSALS = 10
 
 
 class Result(NamedTuple):
@@ -85,6 +89,7 @@ def _run(dataset: Dataset, options: Options, hiding: Hiding, most: int) -> Resul
         result.findings.append(Finding("INT003", "error", None, None, dataset.damage))
     lacking = [v for v in dataset.variables if v.unreadable is not None]
     result.findings.extend(Finding("INT004", "warning", v.path, None, str(v.unreadable)) for v in lacking)
+    result.findings.extend(_refusals(dataset))
     observations = is_observations(dataset)
     for code, rule in registered().items():
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):
@@ -101,6 +106,17 @@ def _run(dataset: Dataset, options: Options, hiding: Hiding, most: int) -> Resul
         _run_one(rule, context, result, hiding, most)
     result.findings.extend(_unread(result.unfinished))
     return result
+
+
+def _refusals(dataset: Dataset) -> Iterator[Finding]:
+    """Yield a finding for each of the first reasons why values of a variable cannot be read, without reading any."""
+    for v in dataset.variables:
+        if v.refusals is not None and v.unreadable is None:
+            for error in islice(v.refusals(), _REFUSALS):
+                if isinstance(error, UnsupportedError):
+                    yield Finding("INT004", "warning", v.path, None, error.message)
+                else:
+                    yield Finding("INT003", "error", v.path, None, error.message)
 
 
 def _unread(unfinished: Mapping[str, Sequence[str]]) -> Iterator[Finding]:

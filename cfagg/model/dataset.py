@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import LimitError
+from cfagg.errors import CfaggError, LimitError
 
 if TYPE_CHECKING:
     from cfagg.model.chunks import ChunkTable
@@ -125,6 +125,8 @@ class Variable:
         Maximum number of values that its file can contain; with more, it is not read in blocks.
     unreadable : str, optional
         Why its values cannot be read, if its metadata would be wrong without them.
+    refusals : callable, optional
+        Yields the errors that reading its values would raise, as far as metadata tell; asked only by checks.
     """
 
     name: str
@@ -141,6 +143,7 @@ class Variable:
     netcdf: bool = True
     most: int | None = None
     unreadable: str | None = None
+    refusals: Callable[[], Iterator[CfaggError]] | None = None
 
     def __repr__(self) -> str:
         return f"<Variable {self.path}({', '.join(self.dims)})>"

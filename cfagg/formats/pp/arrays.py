@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import LimitError, SourceError, UnsupportedError
+from cfagg.errors import CfaggError, LimitError, SourceError, UnsupportedError
+from cfagg.formats.pp import packing
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grouping import Box
 from cfagg.formats.pp.values import (
@@ -23,6 +24,7 @@ from cfagg.formats.pp.values import (
     masks_of,
     read_extra,
     read_mask,
+    refusal_of,
     sizes_of,
     storage_of,
 )
@@ -39,6 +41,9 @@ _MOST_COORDINATES = 2**24
 
 #: The code of a vector of extra data.
 _TITLE = 10
+
+#: Words of the header that determine whether a field can be read, besides the bytes of its values.
+_FORM = ("LBPACK", "LBUSER1", "LBHEM", "LBROW", "LBNPT")
 
 #: Words of the header that determine the type, missing value and scale of a field.
 _STORAGE = ("LBPACK", "LBUSER1", "BMKS", "BDATUM", "BMDI")
@@ -73,6 +78,10 @@ class Array:
             # Stored plainly; only the selected part of large ones is read.
             encoding, size = Encoding(self.dtype.newbyteorder(fields.form.byteorder)), np.full_like(size, count)
         return ChunkTable(grid, encoding, np.arange(index.size), fields.data_offset, size)
+
+    def refusals(self) -> Iterator[CfaggError]:
+        """Yield the errors that reading the values would raise, one for each form of fields, as far as headers tell."""
+        return self.owner.refusals(self.index.ravel())
 
     def decoded(self, raw: npt.NDArray[np.uint8], cell: int) -> npt.NDArray[Any]:
         """Return the values of one field from its bytes."""
@@ -148,6 +157,20 @@ class Arrays:
                     "fields have different ones (BMDI); read this field from a file of its own"
                 )
         return values
+
+    def refusals(self, index: Int64) -> Iterator[CfaggError]:
+        """Yield the errors that reading some fields would raise, one for each form of them, as far as headers tell."""
+        fields = self.fields.take(index)
+        # The lengths of packed fields tell nothing, and may all differ.
+        plain = np.isin(fields["LBPACK"] % 10, (packing.NONE, packing.SHORT))
+        sizes = np.where(plain, sizes_of(fields), 0)
+        forms = np.stack([*(fields[word] for word in _FORM), sizes], axis=-1)
+        _, first = np.unique(forms, axis=0, return_index=True)
+        for i in index[np.sort(first)].tolist():
+            masked = mask_for(self.fields, i, self._masks) is not None
+            error = refusal_of(self.handle.key.path, self.fields, i, masked=masked)
+            if error is not None:
+                yield error
 
     @cached_property
     def _masks(self) -> Fields:

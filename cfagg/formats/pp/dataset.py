@@ -160,6 +160,7 @@ def _add(
         {k: v for k, v in attributes.items() if v is not None},
         chunks=part.array.table,
         netcdf=False,
+        refusals=part.array.refusals,
         unreadable=boundary_of(fields, first, f"{part.array.owner.handle.key.path}: variable {name!r}"),
     )
 

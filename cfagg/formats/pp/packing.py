@@ -26,10 +26,15 @@ class PackedError(ValueError):
     """Stored bytes that do not contain the values that their header announces."""
 
 
+def check_size(size: int, dtype: np.dtype[Any], count: int) -> None:
+    """Raise `PackedError` if values that are stored one by one need more bytes than there are."""
+    if count * dtype.itemsize > size:
+        raise PackedError(f"{size:,} bytes of data, expected {count * dtype.itemsize:,} for {count:,} values")
+
+
 def plain(raw: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
     """Return values that are stored one by one."""
-    if count * dtype.itemsize > len(raw):
-        raise PackedError(f"{len(raw):,} bytes of data, expected {count * dtype.itemsize:,} for {count:,} values")
+    check_size(len(raw), dtype, count)
     return np.frombuffer(raw, dtype, count).astype(dtype.newbyteorder("="))
 
 

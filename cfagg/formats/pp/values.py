@@ -27,6 +27,7 @@ __all__ = [
     "read_extra",
     "read_mask",
     "read_stored",
+    "refusal_of",
     "sizes_of",
     "storage_of",
 ]
@@ -172,10 +173,35 @@ def decode_stored(
         else:
             values = packing.plain(raw, stored, count)
     except packing.PackedError as error:
-        raise context.broken(f"{where} has {error}; copy or write it again") from error
+        raise _damaged(where, error, context) from error
     if chosen is not None:
         return packing.scatter(values, chosen, fill)
     return values.reshape(shape)
+
+
+def refusal_of(path: str, fields: Fields, i: int, *, masked: bool) -> CfaggError | None:
+    """Return the error that `decode_stored` would raise for field `i`, as far as its header tells.
+
+    `masked` says whether the file has a land-sea mask for it.
+    """
+    where = CONTEXT_SOURCE.said(f"field {i:,} of {path}")
+    try:
+        storage = storage_of(fields, i, where)
+        if storage.points and not masked:
+            _points(None, storage.shape, storage.points, where, CONTEXT_SOURCE)
+        if not storage.points:
+            check_chunk(math.prod(storage.shape) * storage.dtype.itemsize, where)
+        if storage.method in (packing.NONE, packing.SHORT) and not storage.points:
+            packing.check_size(storage.size, storage.dtype, math.prod(storage.shape))
+    except packing.PackedError as error:
+        return _damaged(where, error, CONTEXT_SOURCE)
+    except CfaggError as error:
+        return error
+    return None
+
+
+def _damaged(where: str, error: packing.PackedError, context: Context) -> CfaggError:
+    return context.broken(f"{where} has {error}; copy or write it again")
 
 
 def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> Decode | None:

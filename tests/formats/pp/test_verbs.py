@@ -117,3 +117,39 @@ def test_a_land_sea_mask_of_boundary_conditions_is_none() -> None:
     mask = {**INSTANT, "LBUSER4": 30, "LBUSER1": 3, "LBLREC": 6}
     handle = Borrowed("a.pp", field(b"\0" * 24, **mask) + field(b"\0" * 24, **mask, LBHEM=99))
     assert len(masks_of(scan_fields(handle))) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "why"),
+    [
+        ({"LBPACK": 3}, "INT004", "the packing LBPACK = 3 cannot be read"),
+        ({"LBPACK": 1000}, "INT004", "numbers as IBM has them"),
+        ({"LBPACK": 4, "LBUSER1": 2}, "INT004", "run length packing of integers"),
+        ({"LBPACK": 120}, "INT003", "the file has no land-sea mask"),
+        ({"LBROW": 20}, "INT003", "has 24 bytes of data, expected 240 for 60 values"),
+        ({"LBLREC": 2}, "INT003", "has 8 bytes of data, expected 24 for 6 values"),
+        ({"LBROW": 2**30}, "INT003", "bytes"),
+    ],
+)
+def test_a_check_says_what_reading_refuses_by_the_header_alone(
+    tmp_path: Path, wrong: dict[str, int], code: str, why: str
+) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field([1] * 6, **{**INSTANT, **wrong}))
+    with pytest.raises(cfagg.CfaggError) as caught:
+        cfagg.read(path).load()
+    if wrong == {"LBROW": 2**30}:  # more than the file can hold: it is refused as a whole
+        with pytest.raises(cfagg.CfaggError, match="more than the file can hold"):
+            cfagg.check(path)
+        return
+    (found,) = [f for f in cfagg.check(path).findings if f.code.startswith("INT")]
+    assert (found.code, found.variable, why in found.message) == (code, "air_temperature", True)
+    assert caught.value.message.removeprefix(f"{path}: ").endswith(found.message.partition("field 0")[2])
+
+
+def test_a_reason_of_many_fields_is_found_once(tmp_path: Path) -> None:
+    day = [{**INSTANT, "LBDAT": k} for k in range(1, 21)]
+    (tmp_path / "a.pp").write_bytes(b"".join(field([1] * 6, **one, LBPACK=3 * (k > 4)) for k, one in enumerate(day)))
+    found = [f.message for f in cfagg.check(tmp_path / "a.pp").findings if f.code == "INT004"]
+    assert len(found) == 1
+    assert "field 5 of" in found[0]
