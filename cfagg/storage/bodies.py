@@ -42,7 +42,7 @@ class _File:
     def __getitem__(self, piece: slice) -> memoryview:
         begin, end, _ = piece.indices(self.nbytes)
         found = bytearray()
-        while len(found) < end - begin and (more := os.pread(self._descriptor, end - begin - len(found), begin)):
+        while begin < end and (more := os.pread(self._descriptor, end - begin, begin)):
             found += more
             begin += len(more)
         self.check()
