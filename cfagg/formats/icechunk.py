@@ -19,6 +19,7 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.formats.metadata.stores import MemoryStore
 from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.http_options import seconds_of
 from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.urls import OPEN, Url
 
@@ -150,7 +151,7 @@ def storage_of(place: str | Url) -> Any:
         allow_http=bool(endpoint) and str(endpoint).startswith("http:"),
         force_path_style=not switched_on(options, "virtual_hosted_style_request"),
         requester_pays=switched_on(options, "request_payer"),
-        network_stream_timeout_seconds=max(1, round(float(options.get("timeout", 60)))),
+        network_stream_timeout_seconds=max(1, round(seconds_of(place, options)[0])),
         **_credentials(place, options),
     )
 
@@ -165,6 +166,10 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
     provider = options.get("credentials")
     if provider is None and "access_key_id" not in from_environment():
         return {"anonymous": True}
+    if provider == "environment":
+        provider = None
+    if provider is not None and not callable(provider):
+        raise SourceError(f"{place}: storage_options= has credentials that are neither a function nor 'environment'")
     # Icechunk pickles the function that it calls, by name, as for workers.  A pickled session has no key.
     try:
         pickle.dumps(provider)

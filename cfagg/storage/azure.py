@@ -18,7 +18,7 @@ from typing import Any
 
 from cfagg.errors import AccessError
 from cfagg.errors.redacting import redacted
-from cfagg.storage.remote import HttpSource
+from cfagg.storage.remote import HttpSource, bucket_source
 
 __all__ = ["azure_source", "check_server"]
 
@@ -85,7 +85,5 @@ def azure_source(container: str, prefix: str, options: Mapping[str, Any]) -> Htt
     if not account or others or not (key or options.get("skip_signature")):
         return None
     endpoint = str(options.get("endpoint") or f"https://{account}.blob.core.windows.net").rstrip("/")
-    times = {name: options[name] for name in ("deadline", "timeout") if name in options}
-    made = HttpSource(f"{endpoint}/{container}/{prefix}".rstrip("/"), times)
-    made.sign(None if options.get("skip_signature") else _SharedKey(account, str(key)))
-    return made
+    signer = None if options.get("skip_signature") else _SharedKey(account, str(key))
+    return bucket_source(f"{endpoint}/{container}", prefix, options, signer)

@@ -11,9 +11,11 @@ from urllib.parse import SplitResult, urlsplit
 from cfagg.errors import AccessError, SourceError
 from cfagg.errors.redacting import redacted
 
-__all__ = ["Headers", "check_options", "common_options", "split_url"]
+__all__ = ["Headers", "check_options", "common_options", "seconds_of", "split_url"]
 
 _TIMEOUT, _DEADLINE = 60.0, 300.0
+#: Longer times, such as infinity, mean this: the system does not accept any number of seconds.
+_LONGEST = 1e9
 #: Headers that contain no secret, and are therefore sent to other processes along with a store.
 _OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 
@@ -69,16 +71,26 @@ def check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) ->
 
 def common_options(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
     """Return headers, timeout and deadline."""
-    seconds = []
-    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
-        value = options.get(name, usual)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is not a number of seconds above 0")
-        seconds.append(float(value))
+    timeout, deadline = seconds_of(url, options)
     headers = Headers(options.get("headers", {}))
     if not callable(headers.given):
         try:
             headers.now()
         except SourceError as error:
             raise SourceError(f"{redacted(url)}: storage_options= has {error.message}") from None
-    return headers, seconds[0], seconds[1]
+    return headers, timeout, deadline
+
+
+def seconds_of(url: str, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Return timeout and deadline.
+
+    >>> seconds_of("s3://b/a", {"deadline": float("inf")})
+    (60.0, 1000000000.0)
+    """
+    seconds = []
+    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
+        value = options.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is not a number of seconds above 0")
+        seconds.append(float(min(value, _LONGEST)))
+    return seconds[0], seconds[1]

@@ -29,7 +29,8 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.azure import azure_source, check_server
 from cfagg.storage.credentials import from_environment, setting
-from cfagg.storage.remote import HttpSource
+from cfagg.storage.http_options import check_options, seconds_of
+from cfagg.storage.remote import HttpSource, bucket_source
 from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.s3_writing import S3Target
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
@@ -84,10 +85,8 @@ class ObjectStore(RemoteSource):
         found = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", rest, re.DOTALL)
         if found is None:
             raise SourceError(f"{redacted(url)} is not a URL of a store; expected {self.scheme}://bucket/path")
-        unknown = sorted(set(options) - {*_ALL, *_KNOWN[self.scheme]})
-        if unknown:
-            known = sorted((*_ALL, *_KNOWN[self.scheme]))
-            raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {known}")
+        check_options(url, options, (*_ALL, *_KNOWN[self.scheme]))
+        seconds_of(url, options)
         self._bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"{self.scheme}://{self._bucket}/{prefix}".rstrip("/")
         self._prefix = f"{prefix}/" if prefix else ""
@@ -362,8 +361,8 @@ class ObjectStore(RemoteSource):
             return made
         if self.scheme == "az":
             return azure_source(self._bucket, self._prefix, self._options)
-        public = self._options.get("skip_signature")
-        return HttpSource(f"https://storage.googleapis.com/{self._bucket}/{self._prefix}", {}) if public else None
+        place = f"https://storage.googleapis.com/{self._bucket}"
+        return bucket_source(place, self._prefix, self._options) if self._options.get("skip_signature") else None
 
     @property
     def _other(self) -> HttpSource | None:
@@ -384,8 +383,7 @@ class ObjectStore(RemoteSource):
             try:
                 self._opened = _open(self.scheme, self._bucket, self._options)
             except (ValueError, TypeError, OSError) as error:
-                where = f"{self.scheme}://{self._bucket}"
-                raise SourceError(f"{where} cannot be opened: {self._said(error)}") from None
+                raise SourceError(f"{self.scheme}://{self._bucket} cannot be opened: {self._said(error)}") from None
         return self._opened
 
 
@@ -398,9 +396,9 @@ def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
     from obstore.store import AzureStore, GCSStore
 
     given = {n: v for n, v in options.items() if n not in ("credentials", "deadline", "timeout")}
-    deadline = timedelta(seconds=float(options.get("deadline", 300)))
+    timeout, deadline = (timedelta(seconds=n) for n in seconds_of(f"{scheme}://{bucket}", options))
     common: dict[str, Any] = {
-        "client_options": {"timeout": timedelta(seconds=float(options.get("timeout", 60))), "allow_http": True},
+        "client_options": {"timeout": timeout, "allow_http": True},
         "retry_config": {"max_retries": 3, "retry_timeout": deadline},
     }
     provider = options.get("credentials")

@@ -22,7 +22,7 @@ from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
 
-__all__ = ["HttpSource", "S3Source"]
+__all__ = ["HttpSource", "S3Source", "bucket_source"]
 
 _HTTP_OPTIONS = ("deadline", "headers", "timeout")
 _S3_OPTIONS = (
@@ -73,7 +73,7 @@ class HttpSource(RemoteSource):
         return f"{type(self).__name__}({self.path!r})"
 
     def _url(self, key: str) -> str:
-        return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~')}"
+        return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~', errors='surrogateescape')}"
 
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, or `None` if it does not exist."""
@@ -175,6 +175,14 @@ class HttpSource(RemoteSource):
     @property
     def _remedy(self) -> str:
         return "the 'headers' that it needs"
+
+
+def bucket_source(url: str, prefix: str, options: Mapping[str, Any], signer: Signer | None = None) -> HttpSource:
+    """Return a reader of objects whose names begin with a prefix, in an object store that is read like a web server."""
+    times: dict[str, Any] = {name: options[name] for name in ("deadline", "timeout") if name in options}
+    made = HttpSource(f"{url}/{quote(prefix, safe='/-_.~')}".rstrip("/"), times)
+    made.sign(signer)
+    return made
 
 
 class S3Source(HttpSource):

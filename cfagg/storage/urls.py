@@ -109,7 +109,7 @@ class Url(str):
         from urllib.parse import unquote
 
         home, _, name = self.rstrip("/").rpartition("/")
-        return home, unquote(name) if self.lower().startswith("http") else name
+        return home, unquote(name, errors="surrogateescape") if self.lower().startswith("http") else name
 
     def beside(self, text: str) -> Url:
         """Return a URL of the same store, with the same options."""
@@ -198,7 +198,7 @@ def covers(prefix: str, url: str) -> bool:
     >>> covers("https://a.org/x", "https://a.org:443/x/y"), covers("https://a.org/x", "https://a.org/xy")
     (True, False)
     """
-    from urllib.parse import unquote, urlsplit
+    from urllib.parse import unquote_to_bytes, urlsplit
 
     try:
         outer, inner = urlsplit(prefix), urlsplit(url)
@@ -209,13 +209,16 @@ def covers(prefix: str, url: str) -> bool:
         return False
     top, parts = outer.path.rstrip("/").split("/"), inner.path.split("/")
     if origin[0] in _PORTS:
-        top, parts = [*map(unquote, top)], [*map(unquote, parts)]
+        # As bytes, which need not be UTF-8.
+        return [*map(unquote_to_bytes, parts[: len(top)])] == [*map(unquote_to_bytes, top)]
     return parts[: len(top)] == top
 
 
 def _origin(parts: Any) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port; or `None` if the URL names a user or has an invalid port."""
+    """Return scheme, host or bucket, and port; or `None` if the URL names a user or has an invalid port."""
     scheme = parts.scheme.lower()
+    if scheme not in _PORTS:
+        return None if "@" in parts.netloc else (scheme, parts.netloc, None)
     try:
         return None if "@" in parts.netloc else (scheme, parts.hostname or "", parts.port or _PORTS.get(scheme))
     except ValueError:

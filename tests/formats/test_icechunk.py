@@ -12,6 +12,8 @@ import zarr
 
 import cfagg
 from cfagg.errors import AccessError, FragmentReadError, SourceError
+from cfagg.formats.icechunk import _credentials, storage_of
+from cfagg.storage.urls import a_place
 
 icechunk = pytest.importorskip("icechunk")
 
@@ -91,3 +93,26 @@ def test_a_repository_without_chunks_is_read(tmp_path):
     zarr.create_group(session.store).create_array("v", shape=(0,), dtype="i4", dimension_names=("x",))
     session.commit("empty")
     assert cfagg.read(tmp_path / "r").v.shape == (0,)
+
+
+@pytest.fixture
+def _keys(monkeypatch):
+    for name in ("access_key_id", "secret_access_key"):
+        monkeypatch.setenv(f"AWS_{name.upper()}", name)
+
+
+@pytest.mark.usefixtures("_keys")
+def test_keys_can_be_those_of_the_environment_by_name():
+    made = _credentials(a_place("s3://box/r"), {"credentials": "environment"})
+    assert made["get_credentials"]().access_key_id == "access_key_id"
+
+
+def test_credentials_that_are_no_function_are_refused():
+    with pytest.raises(SourceError, match="neither a function nor 'environment'"):
+        storage_of(a_place("s3://box/r", {"credentials": "profile"}))
+
+
+@pytest.mark.parametrize("value", [0, "5", float("nan")])
+def test_a_time_limit_that_is_none_is_refused(value):
+    with pytest.raises(SourceError, match="a timeout that is not a number of seconds above 0"):
+        storage_of(a_place("s3://box/r", {"timeout": value}))

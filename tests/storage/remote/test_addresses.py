@@ -20,13 +20,15 @@ from cfagg.errors import (
     TargetError,
     UnsupportedError,
 )
-from cfagg.storage import transport
+from cfagg.storage import objects, transport
 from cfagg.storage.access import Access
-from cfagg.storage.azure import check_server
+from cfagg.storage.azure import azure_source, check_server
 from cfagg.storage.connections import Connection
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
 from cfagg.storage.remote import HttpSource
+from cfagg.storage.store import Part
+from cfagg.storage.transport import Reply
 from cfagg.storage.urls import a_place, covers
 
 
@@ -146,6 +148,75 @@ def test_a_url_with_a_user_is_never_read(reference) -> None:
 def test_a_url_with_one_bracket_is_covered_by_none_and_covers_none(malformed) -> None:
     assert not covers(malformed, "http://example.org/a")
     assert not covers("http://example.org", malformed)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "url"),
+    [
+        ("https://a.org/caf%E9", "https://a.org/caf%E8/a.nc"),
+        ("https://a.org/%FF", "https://a.org/%EF%BF%BD/a.nc"),
+        ("s3://Data/x", "s3://data/x/a.nc"),
+    ],
+)
+def test_what_only_looks_alike_is_not_below(prefix, url) -> None:
+    assert covers(prefix, f"{prefix}/a.nc")
+    assert not covers(prefix, url)
+
+
+def test_an_encoded_name_that_is_not_utf_8_is_the_one_that_is_asked_for() -> None:
+    with serving() as server:
+        place, name = a_place(f"{server.url}/d%E9/caf%E9%20%25.nc").place
+        assert make_source(place).read(name) == b"abc"
+        assert server.seen[-1][1] == "/d%E9/caf%E9%20%25.nc"
+
+
+# ---- forked processes
+
+
+def test_after_a_fork_a_name_with_a_percent_sign_is_the_same_one() -> None:
+    with serving() as server:
+        options = {"account_name": "me", "skip_signature": True, "endpoint": server.url}
+        found = azure_source("box", "a%20b/c?", options)
+        assert found is not None
+        assert found.read("k") == b"abc"
+        assert server.seen[-1][1] == "/box/a%2520b/c%3F/k"
+
+
+def test_after_a_fork_a_public_object_of_google_has_the_tag_and_the_time_limits_that_it_had(monkeypatch) -> None:
+    pytest.importorskip("obstore", reason="object stores are read by obstore, which is not installed")
+    asked = []
+
+    def ask(self, method, url, *_, **__):
+        asked.append((url, self.timeout, self.deadline))
+        when = "Wed, 21 Oct 2015 07:28:00 GMT"
+        return Reply(206, {"etag": '"e"', "last-modified": when, "content-range": "bytes 0-1/9"}, b"ab")
+
+    monkeypatch.setattr(transport.Transport, "ask", ask)
+    monkeypatch.setattr(objects, "_process", -1)
+    store = ObjectStore("gs://box/a%20b", {"skip_signature": True, "timeout": 5, "deadline": 7})
+    assert store.part("k", 0, 2) == Part(b"ab", 9, '"e"')
+    assert asked == [("https://storage.googleapis.com/box/a%2520b/k", 5, 7)]
+
+
+# ---- time limits
+
+
+@pytest.mark.parametrize("name", ["timeout", "deadline"])
+def test_a_time_limit_may_be_infinite(name) -> None:
+    with serving() as server:
+        assert make_source(server.url, {name: float("inf")}).read("a") == b"abc"
+        assert make_source(server.url, {name: 10**400}).read("a") == b"abc"
+
+
+@pytest.mark.parametrize("url", ["https://a.org/x", "s3://box/x", "gs://box/x", "az://box/x"])
+@pytest.mark.parametrize("value", [0, -1, True, "5", float("nan")])
+def test_a_time_limit_that_is_none_is_refused_by_every_kind_of_server(url, value) -> None:
+    if not url.startswith("http"):
+        pytest.importorskip("obstore", reason="object stores are read by obstore, which is not installed")
+    made = ObjectStore if url.startswith(("gs", "az")) else make_source
+    for name in ("timeout", "deadline"):
+        with pytest.raises(SourceError, match=f"a {name} that is not a number of seconds above 0"):
+            made(url, {name: value})
 
 
 # ---- redirects
