@@ -16,10 +16,10 @@ _WORKERS = 1 << 12
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
 
-def parse_size(value: int | str) -> int:
+def parse_size(value: float | str) -> int:
     """Return a number of bytes, given as a number or as text; `LimitError` if it is not a size.
 
-    >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
+    >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1e3)
     (268435456, 1500000000, 1000)
     """
     if isinstance(value, str):
@@ -29,7 +29,7 @@ def parse_size(value: int | str) -> int:
         value = int(float(match[1]) * _UNITS[match[2]])
     if a_number(value, "memory", "a number of bytes or, for instance, '256MiB'", LimitError) < 1:
         raise LimitError(f"memory={value!r} is not a positive number of bytes")
-    return value
+    return int(value)
 
 
 def processors() -> int:

@@ -133,5 +133,7 @@ def _received(stream: BinaryIO | Any) -> Any:
     head = stream.read(_HEAD)
     if len(head) < _HEAD:
         raise EOFError
-    data = stream.read(int.from_bytes(head, "little"))
+    data = stream.read(size := int.from_bytes(head, "little"))
+    if len(data) < size:  # whoever sent it ended midway
+        raise EOFError
     return pickle.loads(data)  # noqa: S301 - of a process of one's own

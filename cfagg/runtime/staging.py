@@ -248,11 +248,12 @@ class Staging:
 
     def put_in_place(self) -> None:
         """Force the product to disk, and put it in place; the old target remains until then."""
+        # Before its mark: a product within the target that has one is moved in after a power loss.
+        sync_tree(self.product)
         state = self.product.stat()
         with opened(self._done, "wb") as file:
             write_all(file, f"{state.st_ino} {state.st_mtime_ns}".encode())
             sync_file(file.fileno())
-        sync_tree(self.product)
         sync_directory(self.root)
         sync_directory(self.root.parent)
         if self.within:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cfagg.runtime import processes
 from cfagg.runtime.processes import Died, run_processes
 
 
@@ -29,6 +30,19 @@ def dying(number: int) -> int:
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def cut(number: int) -> bytes:
+    """End this process while it sends the result of the first task."""
+
+    def send(stream: Any, data: bytes) -> None:
+        stream.write(len(data).to_bytes(8, "little") + data[: len(data) // 2])
+        stream.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if number == 0:
+        processes._send = send
+    return bytes(100_000)
 
 
 def sleeping(seconds: float) -> float:
@@ -54,6 +68,12 @@ def test_an_error_of_a_task_is_raised_and_nothing_is_left() -> None:
     with pytest.raises(ValueError, match="3 is wrong"):
         list(run_processes(failing, iter([3]), 1))
     assert children() <= before
+
+
+def test_a_process_that_ends_while_it_sends_a_result_is_told_of_and_replaced() -> None:
+    found: list[Any] = list(run_processes(cut, iter(range(2)), 1))
+    assert isinstance(found[0], Died)
+    assert (found[0].task, found[1:]) == (0, [bytes(100_000)])
 
 
 def test_a_process_that_is_killed_is_told_of_and_replaced() -> None:

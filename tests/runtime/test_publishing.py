@@ -280,6 +280,13 @@ def test_within_a_target_contents_are_on_disk_before_the_document_that_makes_the
     ]
 
 
+def test_a_product_is_on_disk_before_the_mark_by_which_the_next_run_moves_it_in(tmp_path, monkeypatch, disk):
+    monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
+    staged(tmp_path, "one").put_in_place()
+    seen = [name for name, _ in disk]
+    assert max(map(seen.index, ("0", "c", "zz", "zarr.json", "store"))) < seen.index("done")
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_a_lock_whose_file_its_last_holder_removed_is_not_held(tmp_path, monkeypatch, again):
     def opened(path, mode):
