@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 from weakref import ref
 
@@ -27,29 +23,23 @@ class Bytes(Protocol):
         """Return some bytes, fewer at the end; the slice has a start, a stop and no step."""
 
 
-@contextmanager
-def bytes_of(handle: Handle) -> Iterator[Bytes]:
-    """Hold the bytes of a local or remote file."""
-    if handle.data is not None:
-        yield handle.data
-        return
-    data = Window(handle.fd, handle.key.size)
-    try:
-        yield data
-    finally:
-        data.close()
+def bytes_of(handle: Handle) -> Bytes:
+    """Return the bytes of a local or remote file."""
+    return Window(handle) if handle.data is None else handle.data
 
 
 class Window:
-    """The bytes of an open file of `size` bytes: the first are read at once, the others mapped into memory."""
+    """The bytes of an open local file, of which the first are read at once.
 
-    __slots__ = ("_fd", "_mapped", "_size", "near")
+    It is not mapped into memory, because truncating the file meanwhile would then kill the process.
+    """
 
-    def __init__(self, fd: int, size: int) -> None:
-        self._fd, self._size = fd, size
+    __slots__ = ("_handle", "_size", "near")
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle, self._size = handle, handle.key.size
         #: The first bytes.
-        self.near = os.pread(fd, min(_HEAD, size), 0)
-        self._mapped: mmap.mmap | None = None
+        self.near = handle.some(min(_HEAD, self._size), 0)
 
     def __len__(self) -> int:
         return self._size
@@ -57,14 +47,8 @@ class Window:
     def __getitem__(self, where: slice) -> bytes:
         if where.stop <= len(self.near):
             return self.near[where]
-        if self._mapped is None:
-            self._mapped = mmap.mmap(self._fd, self._size, access=mmap.ACCESS_READ)
-        return self._mapped[where]
-
-    def close(self) -> None:
-        """Release the memory."""
-        if self._mapped is not None:
-            self._mapped.close()
+        size = min(where.stop, self._size) - where.start
+        return self._handle.some(size, where.start) if size > 0 else b""
 
 
 class Shifted:

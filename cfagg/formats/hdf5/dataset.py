@@ -38,9 +38,9 @@ __all__ = ["open_fast", "parsed"]
 
 def open_fast(handle: Handle) -> Dataset | None:
     """Return the model of an HDF5-based file, closed with it, or `None` if the library has to be used."""
-    with bytes_of(handle) as data:
-        read = parsed(data, handle)
-        return None if read is None or damaged(data, read[1]) else read[0]
+    data = bytes_of(handle)
+    read = parsed(data, handle)
+    return None if read is None or damaged(data, read[1]) else read[0]
 
 
 def parsed(data: Bytes, handle: Handle) -> tuple[Dataset, list[tuple[int, int, int]]] | None:

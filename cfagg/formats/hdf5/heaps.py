@@ -56,8 +56,10 @@ class Heap:
         middle = 1 + self.offset_size
         end, known = middle + self.length_size, int.from_bytes
         found = []
-        # Blocks with their start and end, by the index that a block of minimal size at that position would have.
+        # Blocks with their start and end, by the index that a block of minimal size at that position would have; and
+        # their bytes by address.
         blocks: dict[int, tuple[bytes, int, int]] = {}
+        taken: dict[int, bytes] = {}
         nowhere = b"", 0, -1
         for identifier in identifiers:
             if identifier[0] >> 4:
@@ -68,7 +70,7 @@ class Heap:
             if begin + length > last:
                 self._managed(begin, length)
                 at, first, size = self._find(begin) if self.rows else (self.root, 0, self.start)
-                block = self.space.take(at, size)
+                block = taken[at] = taken.get(at) or self.space.take(at, size)
                 blocks[begin // self.start] = block, first, first + size
             found.append(block[begin - first : begin - first + length])
         return found
@@ -82,7 +84,7 @@ class Heap:
         if at not in self._seen_blocks:
             self._seen_blocks.add(at)
             space = self.space
-            whole = space.structure(at, size, 13 + self.offset_size) if self.verified else space.take(at, size)
+            whole = space.structure(at, size, 13 + self.offset_size) if self.verified else space.spent(at, size)
             if whole[:5] != b"FHDB\0":
                 raise BrokenError
         return self.space.take(at + offset - begin, length)

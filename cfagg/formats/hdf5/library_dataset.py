@@ -57,8 +57,9 @@ def open_hdf5(handle: Handle) -> Dataset:
 def describe(file: Any, handle: Handle) -> Dataset:
     """Return the model of a file that the library has open; it stays open."""
     source = handle.key.path
-    with bytes_of(handle) as data, LIBRARY:
+    with LIBRARY:
         try:
+            data = bytes_of(handle)
             begin = int(file.get_create_plist().get_userblock())
             Sound(Shifted(data, begin)).check()
             return Dataset(source, "netcdf", _Walk(file, handle, data).root())

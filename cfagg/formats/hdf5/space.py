@@ -158,6 +158,11 @@ class Space:
         if self._left < 0:
             raise OverlapError
 
+    def spent(self, at: int, size: int) -> bytes:
+        """Return bytes, all of which must be in the file, and count them."""
+        self.spend(size)
+        return self.take(at, size)
+
     def long_value(self, length: int, heap: int, index: int) -> bytes:
         """Return the first `length` bytes of a value of variable length."""
         if not length or heap in (0, UNDEFINED):

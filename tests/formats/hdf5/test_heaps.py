@@ -58,6 +58,25 @@ def test_attributes_are_those_that_the_library_has_written(file, read):
             assert found[name.encode()] == (h5py.h5t.py_create(value.dtype).encode()[2:], value.tobytes())
 
 
+def test_each_block_of_a_heap_is_taken_once(file, monkeypatch):
+    _, raw, heap, tree = file
+    taken, real = [], Space.take
+    monkeypatch.setattr(Space, "take", lambda self, at, size: taken.append(size) or real(self, at, size))
+    messages(Space(raw), heap, tree)
+    # Its structure is read, and then its bytes are taken.
+    assert sum(taken) < 3 * len(raw)
+
+
+def test_blocks_without_checksums_count_as_those_with_one():
+    heap = Heap.__new__(Heap)
+    heap.space, heap.verified, heap.offset_size, heap.length_size, heap.id_size = Space(bytes(4096)), False, 2, 2, 7
+    heap.root, heap.rows, heap.start, heap._seen_blocks = 0, 0, 4096, set()
+    before = heap.space.state()[0]
+    with pytest.raises(BrokenError):
+        heap.messages([bytes([0, 0, 0, 1, 0, 0, 0])])
+    assert before - heap.space.state()[0] == 4096
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_structures_are_read_alike_however_sums_are_compared(file, seed):
