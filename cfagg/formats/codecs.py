@@ -45,6 +45,9 @@ _ZSTD_BLOCK = 1 << 17
 _ZSTD, _SKIPPABLE = b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
 #: Memory that decoding LZMA may use besides its result; the highest level of xz uses 65 MiB.
 _LZMA_MEMORY = 1 << 27
+#: Bytes of a further stream that are passed first, since the library copies those that it does not use; there may be
+#: millions of short streams.
+_NEXT = 1 << 12
 #: The message if a library cannot decode something, whatever reason it reports.
 _DAMAGED = "its compressed stream is damaged"
 
@@ -125,21 +128,27 @@ def _streams(
 ) -> Any:
     """Decode one stream after another, or only the first, with decompressors like those of the standard library."""
     parts, total = [], 0
-    rest: Any = stored
+    view = memoryview(stored)
+    at, size = 0, len(view)
     try:
-        while len(rest):
+        while at < len(view):
             stream = make()
+            given = view[at : at + size]
             # One byte too many is enough to show that the chunk is damaged, whatever its full size.
-            part = stream.decompress(rest, most - total + 1)
-            total += len(part)
-            if total > most:
+            part = stream.decompress(given, most - total + 1)
+            if total + len(part) > most:
                 raise DamagedError(f"it decodes to too many bytes, expected {most:,}")
+            if not stream.eof and at + size < len(view):
+                size *= 8
+                continue
             if not stream.eof:
                 raise DamagedError("its compressed stream ends early")
             parts.append(part)
+            total += len(part)
             if not members:
                 break
-            rest = stream.unused_data
+            at += len(given) - len(stream.unused_data)
+            size = _NEXT
     except errors as error:
         if isinstance(error, DamagedError):
             raise

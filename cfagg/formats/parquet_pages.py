@@ -46,7 +46,7 @@ def _check(data: bytes, most: int, most_bytes: int) -> None:
     groups = about[_GROUPS]
     if sum(group[_GROUP_ROWS] for group in groups) != about[_ROWS]:
         raise ValueError("rows")
-    values = unpacked = 0
+    values = unpacked = packed = 0
     for group in groups:
         for column in group[_COLUMNS]:
             if _FILE in column:
@@ -54,7 +54,9 @@ def _check(data: bytes, most: int, most_bytes: int) -> None:
             meta = column[_META]
             # Some writers use the position 0 if there is no dictionary.
             begin = min(meta[_DATA_AT], meta.get(_DICTIONARY_AT) or meta[_DATA_AT])
-            if not 4 <= begin <= begin + meta[_PACKED] <= end:
+            packed += meta[_PACKED]
+            # Columns that share pages would be counted again and again.
+            if not 4 <= begin <= begin + meta[_PACKED] <= end or packed > end:
                 raise ValueError("place")
             count, size = _counted(data, begin, begin + meta[_PACKED], most)
             if count != meta[_COUNT] or group[_GROUP_ROWS] > count:
@@ -112,8 +114,6 @@ class _Thrift:
 
     def structure(self, depth: int = 0) -> dict[int, Any]:
         """Return the structure that begins here."""
-        if depth > _DEPTH:
-            raise ValueError("depth")
         fields: dict[int, Any] = {}
         field = 0
         while head := self._byte():
@@ -123,6 +123,8 @@ class _Thrift:
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEPTH:
+            raise ValueError("depth")
         if kind in (_TRUE, _FALSE, _BYTE):
             return self._byte()
         if _I16 <= kind <= _I64:

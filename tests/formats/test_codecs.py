@@ -109,6 +109,44 @@ def test_several_streams_are_one(name):
             decode(stored, fewest, most)
 
 
+@pytest.mark.parametrize("name", STREAMS)
+def test_many_streams_are_not_copied_again_for_each_of_them(name, monkeypatch):
+    decode, encode = DECODERS[name]
+    stored, given = encode(b"") * 2000, []
+    real = codecs._streams
+
+    class Counted:
+        def __init__(self, stream):
+            self.stream = stream
+
+        def decompress(self, data, most):
+            given.append(len(data))
+            return self.stream.decompress(data, most)
+
+        def __getattr__(self, name):
+            return getattr(self.stream, name)
+
+    monkeypatch.setattr(codecs, "_streams", lambda make, *a, **k: real(lambda: Counted(make()), *a, **k))
+    with pytest.raises(DamagedError, match="decodes to 0 bytes"):
+        decode(stored, 10, 20)
+    assert sum(given) <= len(stored) + 2000 * 4096
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_further_stream_may_be_long(name):
+    decode, encode = DECODERS[name]
+    noise = np.random.default_rng(0).bytes(300_000)
+    stored = encode(RAW) + encode(noise) + encode(RAW)
+    assert told(decode, stored, 300_000 + 2 * len(RAW), 300_000 + 2 * len(RAW)) == RAW + noise + RAW
+
+
+def test_a_further_member_may_have_a_long_header():
+    named = bytearray(gzip.compress(RAW))
+    named[3] |= 8
+    stored = gzip.compress(HALF) + bytes(named[:10]) + b"n" * 10_000 + b"\0" + bytes(named[10:])
+    assert told(codecs.inflate, stored, 1536, 1536) == HALF + RAW
+
+
 @pytest.mark.few(24)
 @pytest.mark.parametrize("name", [n for n in DECODERS if n != "lzma"])
 @pytest.mark.parametrize("missing", [1, 2, 4, 8])

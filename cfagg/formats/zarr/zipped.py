@@ -29,8 +29,8 @@ __all__ = ["CheckedZip"]
 
 _BLOCK = 1 << 20
 
-#: Errors from Zip files that are damaged, encrypted, or compressed by an unknown method.
-_ERRORS = (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError, zlib.error)
+#: Errors from Zip files that are damaged.
+_ERRORS = (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error)
 
 
 class CheckedZip(ZipStore):
@@ -61,6 +61,10 @@ class CheckedZip(ZipStore):
                         while block := packed.read(_BLOCK):
                             file.write(block)
                     file.flush()
+                except RuntimeError as error:  # also those about methods of compression
+                    raise FragmentReadError(
+                        f"{where} cannot be read: {error}; pack the store again without encryption, stored or deflated"
+                    ) from error
                 except _ERRORS as error:
                     raise FragmentReadError(
                         f"{where} cannot be read: the Zip file is damaged; copy it again"

@@ -128,3 +128,21 @@ def test_a_zip_file_whose_codec_runs_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CfaggError, match="pickle"), cfagg.read(zipped(tmp_path / "s")) as found:
         found["a"].values  # noqa: B018
     shutil.rmtree(tmp_path / "s")
+
+
+@pytest.mark.parametrize(("flags", "method", "why"), [(1, 0, "encrypted"), (0, 97, "compression method")])
+def test_a_zip_file_that_is_not_unpacked_here_is_not_called_damaged(
+    tmp_path: Path, flags: int, method: int, why: str
+) -> None:
+    create(tmp_path / "s", "a", (4,), (4,), dtype="i4")[:] = 1
+    path = zipped(tmp_path / "s")
+    raw = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        begin = raw.find(mark)
+        while begin >= 0:
+            raw[begin + at] |= flags
+            raw[begin + at + 2] |= method
+            begin = raw.find(mark, begin + 1)
+    path.write_bytes(raw)
+    with pytest.raises(CfaggError, match=f"{why}.*without encryption, stored or deflated"):
+        cfagg.read(path)
