@@ -315,9 +315,11 @@ _COUNTS = listing(record(CountNames), _MANY)
 
 def _read_counts(value: Any, place: Place) -> Table[Dims, str]:
     found: tuple[CountNames, ...] = _COUNTS.read(value, place)
+    seen: set[Dims] = set()
     for i, entry in enumerate(found):
-        if entry.dims in [e.dims for e in found[:i]]:
+        if entry.dims in seen:
             place.at(i).at("dims").problem(f"the counts of {list(entry.dims)} occur twice")
+        seen.add(entry.dims)
     return Table((e.dims, e.array) for e in found)
 
 

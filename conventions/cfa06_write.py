@@ -162,11 +162,15 @@ def _plain(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         return plain, {}
     if not gaps.any():
         return plain, {}
-    fill = np.ma.default_fill_value(plain.dtype)
+    # A value that does not occur, since the array may contain any.
     if plain.dtype.kind in "iu":
-        # A value that does not occur, since the array may contain any.
-        info = np.iinfo(plain.dtype)
         held = set(plain[~gaps].tolist())
-        fill = next(n for n in range(info.min, info.max + 1) if n not in held)
+        if len(held) == 256**plain.dtype.itemsize:
+            plain = plain.astype(f"i{2 * plain.dtype.itemsize}")
+        info = np.iinfo(plain.dtype)
+        fill: Any = next(n for n in range(info.min, info.max + 1) if n not in held)
+    else:
+        usual = plain.dtype.type(np.ma.default_fill_value(plain.dtype))
+        fill = np.nan if (plain[~gaps] == usual).any() else usual
     plain[gaps] = fill
     return plain, {"_FillValue": plain.dtype.type(fill)}

@@ -8,6 +8,7 @@ missing opening quote (``{directions'``, ``lat'``), a comma for the colon before
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from cfagg.conventions import limits
@@ -62,6 +63,7 @@ def place(text: str, position: int) -> str:
 def repair(text: str) -> tuple[str, list[Repair]]:
     """Return strict JSON for text that is JSON except for the known misprints, and the repairs."""
     repairs: list[Repair] = []
+    seen: Counter[str] = Counter()
     done: list[str] = []
     out: list[str] = []
     singles, first_single = 0, 0
@@ -72,6 +74,13 @@ def repair(text: str) -> tuple[str, list[Repair]]:
     stack: list[str] = []
     state = _VALUE
     key = ""
+
+    def note(kind: str, said: str, at: int) -> None:
+        seen[kind] += 1
+        # Only the first ones of a kind are shown, and counting lines takes longer the further on they are.
+        where = f" ({place(text, at)})" if seen[kind] <= limits.MAX_REPAIR_WARNINGS else ""
+        repairs.append(Repair(kind, f"{said}{where}"))
+
     while True:
         match = _TOKEN(text, position)
         if match is None:
@@ -88,9 +97,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
             body = symbol[1:-1].replace("\\'", "'")
             symbol = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
         elif kind == "bare":
-            repairs.append(
-                Repair("opening quote", f"the opening quote of {symbol[:-1]!r} is missing ({place(text, start)})")
-            )
+            note("opening quote", f"the opening quote of {symbol[:-1]!r} is missing", start)
             symbol = f'"{symbol[:-1]}"'
         is_string = kind in ("single", "double", "bare")
         if state in (_VALUE, _FIRST_VALUE) and (is_string or kind == "literal"):
@@ -106,9 +113,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         elif state == _COLON and symbol == ":":
             state = _VALUE
         elif state == _COLON and symbol == "," and _is_boolean(text, position):
-            repairs.append(
-                Repair("colon", f"there is a comma instead of the colon after '{key[1:-1]}' ({place(text, start)})")
-            )
+            note("colon", f"there is a comma instead of the colon after '{key[1:-1]}'", start)
             symbol, state = ":", _VALUE
         elif state == _AFTER and symbol == ",":
             state = _KEY if stack[-1] == "{" else _VALUE

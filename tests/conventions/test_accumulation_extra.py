@@ -5,12 +5,15 @@ import dataclasses
 import json
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from cfagg.conventions import accumulation_record
 from cfagg.conventions.accumulation import Names, parse_extra, write_extra
+from cfagg.conventions.accumulation_fields import Place
 from cfagg.conventions.accumulation_model import Combinations, Table
 from cfagg.conventions.accumulation_record import (
     Excluded,
@@ -21,6 +24,7 @@ from cfagg.conventions.accumulation_record import (
     Source,
     WeightsRecord,
 )
+from cfagg.conventions.findings import Findings
 from cfagg.errors import ConventionError, LimitError, UnsupportedError
 from cfagg.model import Grid
 from tests.conventions.accumulations import example, extras
@@ -197,6 +201,26 @@ def test_a_level_and_a_count_stand_once():
     doc = write_extra(example())
     doc["counts"] = [{"dims": ["time"], "array": "a"}, {"dims": ["time"], "array": "b"}]
     assert any("counts of ['time'] occur twice" in p for p in problems(doc))
+
+
+def test_each_of_many_counts_is_looked_at_once(monkeypatch):
+    seen = []
+
+    class Entry:
+        array = "a"
+
+        def __init__(self, number):
+            self._dims = (f"d{number}",)
+
+        @property
+        def dims(self):
+            seen.append(self._dims)
+            return self._dims
+
+    entries = tuple(map(Entry, range(500)))
+    monkeypatch.setattr(accumulation_record, "_COUNTS", SimpleNamespace(read=lambda *_: entries))
+    assert len(accumulation_record._read_counts([], Place((), Findings("a")))) == 500
+    assert len(seen) < 5 * 500
 
 
 UNWEIGHTED = Combinations({("time",): Names("acc_time", None, "acc_wt_time")})

@@ -108,3 +108,13 @@ def test_nesting_is_capped_without_recursion():
 def test_a_long_text_is_put_together_again():
     text = json.dumps(list(range(70_000)), separators=(",", ":"))
     assert tolerant_json.repair(text) == (text, [])
+
+
+def test_only_the_places_of_repairs_that_are_shown_are_looked_for(monkeypatch):
+    real, asked = tolerant_json.place, []
+    monkeypatch.setattr(tolerant_json, "place", lambda *given: asked.append(given) or real(*given))
+    fixed, repairs = tolerant_json.repair(f"[{', '.join(["a'"] * 1000)}]")
+    assert json.loads(fixed) == ["a"] * 1000
+    assert len(repairs) == 1000
+    assert len(asked) == limits.MAX_REPAIR_WARNINGS
+    assert repairs[0].message == "the opening quote of 'a' is missing (line 1 column 2)"

@@ -329,6 +329,24 @@ def test_written_dialects_are_detected_as_what_they_are():
         assert detect(write(one()).attributes, CONVENTIONS[dialect]) == dialect
 
 
+@pytest.mark.parametrize(
+    "held",
+    [np.arange(256).astype("u1"), np.arange(-128, 128).astype("i1"), np.array([1e20, 2.0]), np.array([1e20, 2], "f4")],
+    ids=["u1", "i1", "f8", "f4"],
+)
+def test_a_gap_of_a_term_is_written_as_a_value_that_no_fragment_has(held):
+    n = held.size + 1
+    own = Partitions.build(n, file=0, address=0, files=["a.nc"], addresses=["t"], layouts=[Layout(("x",))])
+    term = np.ma.MaskedArray(np.append(held, held[:1]), [False] * held.size + [True])
+    first = Aggregation("v", ("x",), (n,), np.dtype("f4"), Grid.regular((n,), (1,)), own, terms={"t": term})
+    _, values, attributes = cfa06_write.write(first).variables["v_t"]
+    assert values[:-1].tolist() == held.tolist()
+    fill = attributes["_FillValue"]
+    assert fill.dtype == values.dtype
+    assert fill not in held
+    np.testing.assert_array_equal(values[-1], fill)
+
+
 def test_a_name_that_no_file_has_is_refused_where_it_would_be_a_uri():
     with pytest.raises(ConventionError, match="is not a file name and has no URI"):
         uri_of("\ud800.nc")
