@@ -103,6 +103,7 @@ def _array(given: Any, where: str) -> Any:
 
 def _unmasked(given: Any, where: str) -> Any:
     """Return a masked array as floating-point numbers, with NaN where it is masked."""
-    if given.dtype.kind not in "biuf" or (given.dtype.itemsize == 8 and (np.abs(given.compressed()) >= 2**53).any()):
+    wide = given.dtype.kind in "iu" and given.dtype.itemsize == 8
+    if given.dtype.kind not in "biuf" or (wide and (np.abs(given.compressed()) >= 2**53).any()):
         raise OptionError(f"{where}: a masked array of {given.dtype}, which has no NaN; give a DataArray")
     return given.astype("f8" if given.dtype.itemsize > 2 or given.dtype.kind == "f" else "f4").filled(np.nan)

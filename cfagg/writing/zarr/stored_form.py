@@ -293,6 +293,7 @@ def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: 
                     best = bad
     if best is not None and best.any():
         raise _inexact(where, real, best, target)
+    out = np.asarray(out)  # NumPy makes scalars of arrays without dimensions
     out[missing] = 0
     return _filled(out, missing, target, where)
 

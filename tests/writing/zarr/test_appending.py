@@ -348,6 +348,25 @@ def test_a_value_that_another_type_does_not_have_is_refused(tmp_path: Path) -> N
     same(store, series(0, 6))
 
 
+def test_masked_reals_of_any_size_are_appended_as_nan(tmp_path: Path) -> None:
+    xr.Dataset({"v": ("t", [1.0, 2.0])}).to_zarr(tmp_path / "a.zarr")
+    cfagg.append(tmp_path / "a.zarr", {"v": np.ma.masked_array([1e20, 6.0], [False, True])}, "t")
+    assert xr.open_zarr(tmp_path / "a.zarr").v.values.tolist() == [1, 2, 1e20, pytest.approx(np.nan, nan_ok=True)]
+    large = np.ma.masked_array([2**60 + 1, 6], [False, True])
+    with pytest.raises(OptionError, match="which has no NaN"):
+        cfagg.append(tmp_path / "a.zarr", {"v": large}, "t")
+
+
+def test_a_packed_scalar_that_does_not_grow_is_compared(tmp_path: Path) -> None:
+    whole = xr.Dataset({"v": ("t", [1.0, 2.0]), "height": 2.5})
+    whole.to_zarr(tmp_path / "a.zarr", encoding={"height": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1}})
+    cfagg.append(tmp_path / "a.zarr", whole, "t")
+    assert xr.open_zarr(tmp_path / "a.zarr").v.values.tolist() == [1, 2, 1, 2]
+    for other in (3.0, np.nan):
+        with pytest.raises(ConformError, match="'height' does not grow, but has other values"):
+            cfagg.append(tmp_path / "a.zarr", whole.assign(height=other), "t")
+
+
 def test_missing_values_without_a_fill_value_are_refused(tmp_path: Path) -> None:
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("v", data=np.arange(3), dimension_names=("t",))
