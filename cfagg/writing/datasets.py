@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["content_of_dataset", "reader_of"]
 
 
+#: Attributes by which stored values are decoded to others of another type.
+_DECODING = ("scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value")
+
 def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     """Return the content of a dataset for a dialect; `replaced` is the file that will no longer exist."""
     import xarray as xr
@@ -246,7 +249,7 @@ def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Ma
                 "its values, which are in other files; convert the values, or restore the attribute"
             )
     # Attributes that xarray decoded are in `encoding`; those it does not know are unchanged from the file.
-    known = {*own, *variable.encoding}
+    known = {*own, *variable.encoding, *_decoded_by(variable, aggregation.dtype)}
     kept = {k: v for k, v in aggregation.attributes.items() if k in known}
     changed = {k: v for k, v in own.items() if k not in ("units", "calendar")}
     return replace(aggregation, name=name, dims=tuple(dims.values()), partitions=partitions, attributes=kept | changed)
@@ -256,6 +259,11 @@ def _held(variable: xr.Variable, own: Mapping[str, Any]) -> Held:
     """Return a variable whose values are written into the file."""
     dtype, read = _plain(variable)
     return Held(tuple(map(str, variable.dims)), variable.shape, dtype, own, read)
+
+
+def _decoded_by(variable: xr.Variable, stored: np.dtype[Any]) -> tuple[str, ...]:
+    """Return the attributes by which stored values were decoded, which hold even if the user dropped the encoding."""
+    return () if variable.dtype == stored else _DECODING
 
 
 def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
@@ -279,7 +287,8 @@ def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: 
     dims = tuple(map(str, variable.dims))
     if isinstance(reader, NetcdfReader) and open_source(reader.path).root.has_aggregations:
         return held(dims, reader, reader.attributes)
-    attributes = {k: v for k, v in reader.attributes.items() if k in {*variable.attrs, *variable.encoding}}
+    known = {*variable.attrs, *variable.encoding, *_decoded_by(variable, reader.dtype)}
+    attributes = {k: v for k, v in reader.attributes.items() if k in known}
     return elsewhere(name, dims, reader, attributes | {k: v for k, v in own.items() if k in variable.attrs}, to)
 
 

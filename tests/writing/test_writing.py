@@ -514,6 +514,20 @@ def test_packed_variables_of_plain_files_are_referred_to_by_what_they_unpack_to(
         np.testing.assert_array_equal(cfagg.read(tmp_path / name)["tas"], [1.0, 1.5, np.nan, 2.5])
 
 
+@pytest.mark.parametrize("form", ["file", "aggregation"])
+def test_values_keep_their_packing_where_the_user_dropped_the_encoding(samples, tmp_path, form):
+    path = samples / "packed.nca"
+    if form == "file":
+        path = tmp_path / "a.nc"
+        packed = xr.Dataset({"tas": ("x", [10.5, np.nan, 11.5], {"units": "K"})})
+        packed.to_netcdf(path, encoding={"tas": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1}})
+    found = cfagg.read(path)
+    cfagg.write(found.drop_encoding(), tmp_path / "b.nca", relative_to="/")
+    with cfagg.read(tmp_path / "b.nca", allow=["/"]) as again:
+        np.testing.assert_array_equal(again.tas, found.tas)
+    assert not (tmp_path / "b.nca.fragments").exists()
+
+
 def test_an_aggregation_is_written_with_the_coordinates_it_refers_to(parts):
     report = cfagg.write(cfagg.open_aggregation(parts / "a.nca", "tas"), parts / "b.nc")
     assert report.variables == ("tas",)
