@@ -29,7 +29,7 @@ from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.netcdf_files import closing_written, created, failures_of_hdf5
 from cfagg.runtime.publishing import sync_file
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.netcdf import define, locked, set_attributes
+from cfagg.writing.netcdf import check_texts, define, locked, set_attributes
 
 __all__ = ["write_file"]
 
@@ -161,15 +161,8 @@ class _Job:
 
 def _texts(one: NetcdfVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values in the type of the file; raise an error for texts that it would truncate."""
-    if values.dtype.kind != "O":
-        return values.astype(as_stored(one), copy=False)
-    for text in values.reshape(-1).tolist():
-        if not isinstance(text, str) or "\0" in text:
-            raise UnsupportedError(
-                f"variable {one.array.path!r} holds the text {str(text)[:40]!r}, which netCDF would cut off at its "
-                "null character; leave the variable out with variables= (--variable)"
-            )
-    return values
+    check_texts(values, one.array.path)
+    return values if values.dtype.kind == "O" else values.astype(as_stored(one), copy=False)
 
 
 def _flat(group: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_t
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
-from cfagg.writing.attributes import expressible
+from cfagg.writing.attributes import expressible, name_flaw
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.netcdf import define, locked, set_attributes, type_flaw, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
@@ -83,8 +83,9 @@ def write_file(
     target.check()
     content, odd, named = _in_netcdf(content, drop=target.on_loss == "drop")
     if odd and target.on_loss != "drop":
+        things = "attribute" if all(loss.what.startswith("attribute") for loss in odd) else "thing"
         raise LossError(
-            f"{target.url or target.path} was not written: {count_text(len(odd), 'attribute')} cannot be expressed in "
+            f"{target.url or target.path} was not written: {count_text(len(odd), things)} cannot be expressed in "
             "netCDF; on_loss='drop' (--on-loss drop) leaves them out",
             odd,
         )
@@ -137,17 +138,23 @@ def write_file(
 
 
 def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ...], tuple[str, ...]]:
-    """Return content without attributes that netCDF cannot hold, or types if they may drop, and a loss for each.
+    """Return content without names and attributes that netCDF lacks, or types if they may drop, and a loss for each.
 
     Members of enumerations, whose types are not written, become flags, with a note on each.
     """
     at = content.path.strip("/")
     own, losses = expressible(content.attributes, None, at or "/")
     notes: tuple[str, ...] = ()
+    flaws = {name: flaw for name in content.dimensions if (flaw := name_flaw(name)) is not None}
+    losses += tuple(Loss(at or "/", None, "the dimension", repr(name), flaw) for name, flaw in flaws.items())
     variables: dict[str, Held | Aggregated] = {}
     for name, one in content.variables.items():
         of = one if isinstance(one, Held) else one.aggregation
         path = f"{at}/{name}".lstrip("/")
+        named_so = next((f for n in (name, *of.dims) if (f := name_flaw(n)) is not None), None)
+        if named_so is not None:
+            losses += (Loss(path, None, "the variable", f"named {name!r}, of dimensions {of.dims}", named_so),)
+            continue
         if drop and (flaw := type_flaw(of.dtype)) is not None:
             losses += (Loss(path, None, "the variable", "it is left out", flaw),)
             continue
@@ -163,11 +170,16 @@ def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ..
         losses += lost
     groups = []
     for group in content.groups:
+        if (flaw := name_flaw(group.path.rpartition("/")[2])) is not None:
+            losses += (Loss(group.path.strip("/"), None, "the group", repr(group.path), flaw),)
+            continue
         inner, lost, named = _in_netcdf(group, drop=drop)
         groups.append(inner)
         losses += lost
         notes += named
-    return replace(content, attributes=own, variables=variables, groups=tuple(groups)), losses, notes
+    dimensions = {name: size for name, size in content.dimensions.items() if name not in flaws}
+    found = replace(content, dimensions=dimensions, attributes=own, variables=variables, groups=tuple(groups))
+    return found, losses, notes
 
 
 def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:

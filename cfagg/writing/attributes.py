@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.findings.losses import Loss
 
-__all__ = ["expressible", "name_flaw", "netcdf_attributes"]
+__all__ = ["expressible", "name_flaw", "netcdf_attributes", "text_flaw"]
 
 #: Attributes that have the type of their variable's values (netCDF User Guide; CF sections 2.5.1, 3.5).
 _OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
@@ -63,6 +63,11 @@ def name_flaw(name: str) -> str | None:
     return None
 
 
+def _attribute_flaw(name: str) -> str | None:
+    """Return why an attribute cannot have a name, or `None` if it can."""
+    return name_flaw(name) or ("the netCDF library reserves this name" if name in _RESERVED else None)
+
+
 def netcdf_attributes(
     attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
@@ -79,7 +84,7 @@ def netcdf_attributes(
     kept, losses = {}, []
     packed = dtype is not None and dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes)
     for name, given in attributes.items():
-        why = name_flaw(name) or ("the netCDF library reserves this name" if name in _RESERVED else None)
+        why = _attribute_flaw(name)
         value = None
         if why is None:
             value, why = _value(given, _type_beside(name, given, dtype, packed=packed))
@@ -93,17 +98,28 @@ def netcdf_attributes(
 def expressible(
     attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str
 ) -> tuple[Mapping[str, Any], tuple[Loss, ...]]:
-    """Return attributes without those whose values the netCDF library would refuse, and a loss for each of these.
+    """Return attributes without those that the netCDF library would refuse, and a loss for each of these.
 
     >>> expressible({"units": "K", "flag": True, "half": np.float16(1)}, None, "tas")[0]
     {'units': 'K', 'half': np.float32(1.0)}
     """
-    odd = {k: v for k, v in attributes.items() if (not isinstance(v, str) or "\0" in v) and k != "_FillValue"}
+    odd = {
+        k: v
+        for k, v in attributes.items()
+        if (not isinstance(v, str) or "\0" in v or _attribute_flaw(k) is not None) and k != "_FillValue"
+    }
     found, losses = netcdf_attributes(odd, dtype, path)
-    half = {k: found[k] for k, v in odd.items() if k in found and getattr(v, "dtype", None) == np.float16}
-    if not losses and not half:
+    other = {k: found[k] for k, v in odd.items() if k in found and _is_other(v)}
+    if not losses and not other:
         return attributes, ()
-    return {k: half.get(k, v) for k, v in attributes.items() if k not in odd or k in found}, losses
+    return {k: other.get(k, v) for k, v in attributes.items() if k not in odd or k in found}, losses
+
+
+def _is_other(value: Any) -> bool:
+    """Return whether netCDF has a number only in another type: 16-bit floats, and integers of more than 64 bits."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype == np.float16
+    return isinstance(value, int | list | tuple) and np.asarray(value).dtype.kind == "O"
 
 
 def _type_beside(name: str, given: Any, dtype: np.dtype[Any] | None, *, packed: bool) -> np.dtype[Any] | None:
@@ -120,12 +136,12 @@ def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
     if isinstance(given, np.ndarray | np.generic):
         return _typed(given)
     if isinstance(given, str):
-        return given, _text_flaw(given)
+        return given, text_flaw(given)
     if isinstance(given, bytes):
         return np.frombuffer(given, "S1"), None
     values = list(given) if isinstance(given, list | tuple) else [given]
     if values and all(isinstance(v, str) for v in values):
-        return values, next(filter(None, map(_text_flaw, values)), None)
+        return values, next(filter(None, map(text_flaw, values)), None)
     if any(isinstance(v, bool | np.bool_) for v in values):
         return None, "netCDF has no booleans"
     if not all(isinstance(v, int | float | np.number) for v in values):
@@ -143,21 +159,23 @@ def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
 def _typed(given: Any) -> tuple[Any, str | None]:
     """Return a value that already has a type, or the reason why netCDF cannot hold it."""
     found = np.asarray(given)
+    if np.ma.is_masked(given):
+        return None, "netCDF attributes have no missing values"
     if found.ndim > 1:
         return None, "netCDF attributes have one dimension"
     if found.dtype.kind in "OU":
         texts = [str(v) for v in found.reshape(-1)]
-        return np.array(texts, object), next(filter(None, map(_text_flaw, texts)), None)
+        return np.array(texts, object), next(filter(None, map(text_flaw, texts)), None)
     if found.dtype.kind == "b":
         return None, "netCDF has no booleans"
     if found.dtype == np.float16:
         return found.astype("f4")[()], None
-    if found.dtype.kind not in "iufS" or found.dtype.itemsize > 8:
+    if found.dtype.kind not in "iufS" or (found.dtype.kind != "S" and found.dtype.itemsize > 8):
         return None, f"netCDF has no type {found.dtype}"
     return given, None
 
 
-def _text_flaw(text: str) -> str | None:
+def text_flaw(text: str) -> str | None:
     """Return why a text cannot be an attribute, or `None` if it can."""
     try:
         text.encode()

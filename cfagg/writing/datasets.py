@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +21,7 @@ from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
-from cfagg.writing.encodable import encodable, with_gaps
+from cfagg.writing.encodable import encodable, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
 
@@ -29,14 +30,18 @@ if TYPE_CHECKING:
 
 __all__ = ["content_of_dataset", "reader_of"]
 
-
 #: Attributes by which stored values are decoded to others of another type.
 _DECODING = ("scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value")
+
 
 def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     """Return the content of a dataset for a dialect; `replaced` is the file that will no longer exist."""
     import xarray as xr
 
+    for names in (list(dataset.variables), list(dataset.sizes)):
+        several = [name for name, count in Counter(map(str, names)).items() if count > 1]
+        if several:
+            raise OptionError(f"the dataset has {several[0]!r} twice, once as text; rename one")
     readers = {name: reader_of(variable, str(name), to, replaced) for name, variable in dataset.variables.items()}
     facts = _facts(dataset, readers)
     # Each is written once: as a term, which becomes the same coordinate again, or as a coordinate.
@@ -50,7 +55,8 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
         for n, v in ((n, with_gaps(v)) for n, v in described_by.items())
         if not isinstance(readers[n], AggregationReader)
     }
-    encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}
+    coded = xr.conventions.cf_encoder(plain, {})[0]
+    encoded = {**described_by, **{n: of_their_type(v, plain[n], str(n)) for n, v in coded.items()}}
     described = {
         word
         for v in encoded.values()
@@ -255,15 +261,15 @@ def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Ma
     return replace(aggregation, name=name, dims=tuple(dims.values()), partitions=partitions, attributes=kept | changed)
 
 
+def _decoded_by(variable: xr.Variable, stored: np.dtype[Any]) -> tuple[str, ...]:
+    """Return the attributes by which stored values were decoded, which hold even if the user dropped the encoding."""
+    return () if variable.dtype == stored else _DECODING
+
+
 def _held(variable: xr.Variable, own: Mapping[str, Any]) -> Held:
     """Return a variable whose values are written into the file."""
     dtype, read = _plain(variable)
     return Held(tuple(map(str, variable.dims)), variable.shape, dtype, own, read)
-
-
-def _decoded_by(variable: xr.Variable, stored: np.dtype[Any]) -> tuple[str, ...]:
-    """Return the attributes by which stored values were decoded, which hold even if the user dropped the encoding."""
-    return () if variable.dtype == stored else _DECODING
 
 
 def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:

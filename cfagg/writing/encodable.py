@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from cfagg.writing.netcdf import blocks
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["encodable", "named_dates", "with_gaps"]
+__all__ = ["encodable", "named_dates", "of_their_type", "with_gaps"]
 
 
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
@@ -29,10 +30,12 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
         stored = np.dtype(encoding.get("dtype") or variable.dtype)
     except TypeError as error:
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
-    if stored.kind not in "iu" or variable.dtype.kind not in "fiumM":
+    if stored.kind not in "iu" or variable.dtype.kind not in "fiumMO":
         return variable
     kind = {"true": "u", "false": "i"}.get(str(encoding.get("_Unsigned")), stored.kind)
     held = np.dtype(f"{kind}{stored.itemsize}")
+    if variable.dtype.kind == "O":
+        return variable if variable.chunks else _dates_checked(variable, name, held)
     if {"scale_factor", "add_offset"}.isdisjoint(encoding) and np.can_cast(variable.dtype, held):
         return variable
     has_fill = any(encoding.get(key) is not None for key in ("_FillValue", "missing_value"))
@@ -52,7 +55,44 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     values = variable.values
     for part in blocks(values.shape, 8):  # packed numbers take 8 bytes each while they are checked
         check(np.asarray(values[part]))
-    return variable.copy(data=values)
+    loaded = variable.copy(data=values)
+    return _dates_checked(loaded, name, held) if variable.dtype.kind in "mM" else loaded
+
+
+def of_their_type(encoded: xr.Variable, given: xr.Variable, name: str) -> xr.Variable:
+    """Return encoded dates of Dask in the type of their encoding: xarray gives 64-bit numbers, whatever it says."""
+    if not encoded.chunks or given.dtype.kind not in "mMO" or encoded.dtype.kind not in "iuf":
+        return encoded
+    data: Any = encoded.data
+    return encoded.copy(data=data.map_blocks(_dates_as, encoded.dtype, name, dtype=encoded.dtype))
+
+
+def _dates_checked(variable: xr.Variable, name: str, stored: np.dtype[Any]) -> xr.Variable:
+    """Return dates in memory unchanged, or raise an error for the first whose number the integers cannot represent."""
+    from xarray.conventions import encode_cf_variable
+
+    wide = variable.copy(deep=False)
+    wide.encoding = {**{k: v for k, v in variable.encoding.items() if k != "_Unsigned"}, "dtype": np.dtype("i8")}
+    numbers = None
+    # What cannot be encoded at all is reported when it is encoded, and so are other units.
+    with suppress(NotImplementedError, TypeError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        numbers = encode_cf_variable(wide, name=name)
+    if numbers is not None and numbers.dtype.kind == "i":
+        _dates_as(numbers.values[~variable.isnull().values], stored, name)
+    return variable
+
+
+def _dates_as(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.NDArray[Any]:
+    """Return encoded dates in a type; raise an error for those that it cannot represent."""
+    found = values.astype(dtype)
+    if dtype.kind in "iu" and (found != values).any():
+        value = values[found != values].ravel()[0]
+        raise ConformError(
+            f"variable {name!r}: the encoded date {value} cannot be stored as {dtype}, the type in its encoding; give "
+            "it other units or another type there"
+        )
+    return found
 
 
 def with_gaps(variable: xr.Variable) -> xr.Variable:

@@ -20,7 +20,7 @@ from cfagg.runtime.threads import run_threads
 from cfagg.storage.access import Access
 from cfagg.storage.urls import is_url
 from cfagg.writing.content import Read
-from cfagg.writing.netcdf import BLOCK, blocks, define, locked
+from cfagg.writing.netcdf import BLOCK, blocks, check_texts, define, locked
 from cfagg.writing.plan import Work
 from cfagg.writing.references import home_of
 
@@ -217,6 +217,7 @@ def _write(
             attributes = _attributes(aggregation, to)
             made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, attributes, **options)
         for slices, values in chain([] if first is None else [first], parts):
+            check_texts(values, aggregation.name)
             with LIBRARY:
                 made[slices if shape else ...] = values
 

@@ -14,9 +14,20 @@ import numpy.typing as npt
 from cfagg.display.summary import dtype_name
 from cfagg.errors import UnsupportedError
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.writing.attributes import text_flaw
 from cfagg.writing.content import Held
 
-__all__ = ["BLOCK", "blocks", "define", "locked", "set_attributes", "type_flaw", "write_held", "write_small"]
+__all__ = [
+    "BLOCK",
+    "blocks",
+    "check_texts",
+    "define",
+    "locked",
+    "set_attributes",
+    "type_flaw",
+    "write_held",
+    "write_small",
+]
 
 #: Size in bytes of values that are read and written at once.
 BLOCK = 2**26
@@ -74,8 +85,23 @@ def write_held(group: Any, name: str, held: Held) -> None:
         made = define(group, name, held.dims, held.dtype, held.attributes, **options)
     for slices in blocks(held.shape, held.dtype.itemsize):
         values = held.read(slices)
+        check_texts(values, name)
         with LIBRARY:
             made[slices if held.shape else ...] = values
+
+
+def check_texts(values: npt.NDArray[Any], name: str) -> None:
+    """Raise an error if values are objects that are not text, or text that netCDF would cut off."""
+    for text in values.reshape(-1).tolist() if values.dtype.kind == "O" else ():
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise UnsupportedError(f"variable {name!r} holds an object of type {kind}, expected text; leave it out")
+        if not text.isascii() or "\0" in text:
+            flaw = text_flaw(text)
+            if flaw is not None:
+                raise UnsupportedError(
+                    f"variable {name!r} holds the text {text[:40]!r}: {flaw}; leave the variable out or change it"
+                )
 
 
 def write_small(

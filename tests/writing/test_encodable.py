@@ -6,13 +6,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import cftime
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import ConformError, LossError, UnsupportedError
+from cfagg.errors import ConformError, LossError, OptionError, UnsupportedError
 
 DATES = np.array(["2000-01-01", "NaT"], "M8[ns]")
 
@@ -141,3 +143,91 @@ def test_dates_of_dask_that_do_not_fit_their_units_are_refused_by_name(
         cfagg.write(dataset, tmp_path / name)
     assert "encoding" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize("kind", ["dates", "spans", "cftime"])
+def test_dates_whose_numbers_the_type_of_their_encoding_does_not_have_are_refused(
+    tmp_path: Path, name: str, chunks: int | None, kind: str
+) -> None:
+    dates: Any = np.array(["2000-01-01", "2300-01-01"], "M8[s]")
+    if kind == "cftime":
+        dates = np.array([cftime.DatetimeNoLeap(year, 1, 1) for year in (2000, 2300)], object)
+    values = np.array([1, 10**10], "m8[s]") if kind == "spans" else dates
+    own = {"dtype": "i4", "units": "seconds" if kind == "spans" else "seconds since 1970-01-01"}
+    dataset = xr.Dataset({"v": ("x", values, {}, own)}).chunk({} if chunks is None else {"x": chunks})
+    with pytest.raises(ConformError, match=r"variable 'v': the encoded date 10[0-9]* cannot be stored as int32"):
+        cfagg.write(dataset if chunks else dataset.load(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("chunks", [None, 1])
+def test_dates_of_cftime_are_written_in_the_type_of_their_encoding(tmp_path: Path, chunks: int | None) -> None:
+    dates = np.array([cftime.DatetimeNoLeap(year, 1, 1) for year in (2000, 2003)], object)
+    own = {"dtype": "i4", "units": "days since 2000-01-01"}
+    dataset = xr.Dataset({"v": ("x", dates, {}, own)})
+    cfagg.write(dataset if chunks is None else dataset.chunk(x=chunks), tmp_path / "a.zarr")
+    assert cfagg.open_array(tmp_path / "a.zarr", "v").dtype == "i4"
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "a.zarr").load(), dataset)
+
+
+@pytest.mark.parametrize("role", ["coordinate", "fragment"])
+@pytest.mark.parametrize(
+    ("value", "why"), [("a\0b", "first null character"), ("\ud800", "not Unicode"), (None, "an object of type float")]
+)
+def test_texts_that_netcdf_would_cut_off_or_lacks_are_refused(tmp_path: Path, value: Any, why: str, role: str) -> None:
+    words = ("x", np.array(["good", value], object if value is None else None))
+    dataset = xr.Dataset({"v": words}) if role == "fragment" else xr.Dataset({"n": ("x", [1, 2])}, {"v": words})
+    with pytest.raises(UnsupportedError, match=f"variable 'v' holds .*{why}"):
+        cfagg.write(dataset, tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a/b", "a ", "e\u0301", "-a", "", "a" * 300])
+@pytest.mark.parametrize("of", ["variable", "dimension", "attribute", "coordinate"])
+def test_names_that_netcdf_does_not_have_are_losses(tmp_path: Path, name: str, of: str) -> None:
+    dataset = {
+        "variable": xr.Dataset({name: ("x", [1, 2])}),
+        "dimension": xr.Dataset({"v": (name, [1, 2])}),
+        "attribute": xr.Dataset({"v": ("x", [1, 2], {name: "text"})}),
+        "coordinate": xr.Dataset(coords={name: ("x", [1, 2])}),
+    }[of].assign({"good": ("y", [1.0])})
+    with pytest.raises(LossError, match="netCDF "):
+        cfagg.write(dataset, tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
+    report = cfagg.write(dataset, tmp_path / "a.nc", on_loss="drop")
+    assert len(report.losses) == (2 if of == "dimension" else 1)
+    assert set(cfagg.read(tmp_path / "a.nc").variables) == ({"v", "good"} if of == "attribute" else {"good"})
+
+
+@pytest.mark.parametrize("of", ["variables", "dimensions"])
+def test_names_that_differ_in_type_only_are_refused(tmp_path: Path, of: str) -> None:
+    names: tuple[Any, Any] = (1, "1")
+    given = {n: ("x", [1.0]) for n in names} if of == "variables" else {f"v{n!r}": ((n,), [1.0]) for n in names}
+    with pytest.raises(OptionError, match="has '1' twice"):
+        cfagg.write(xr.Dataset(given), tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (np.bytes_(b"more than eight bytes"), "more than eight bytes"),
+        (2**65, 2.0**65),
+        ([2**65, 1], [2.0**65, 1.0]),
+        (np.ma.masked_array([1, 2], [False, True]), None),
+        (np.ma.masked_array([1, 2]), [1, 2]),
+    ],
+)
+def test_attributes_of_unusual_types_are_written_as_they_are_or_are_losses(
+    tmp_path: Path, value: Any, found: Any
+) -> None:
+    dataset = xr.Dataset({"v": ("x", [1.0], {"odd": value})})
+    if found is None:
+        with pytest.raises(LossError, match="no missing values"):
+            cfagg.write(dataset, tmp_path / "a.nc")
+        return
+    cfagg.write(dataset, tmp_path / "a.nc")
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert np.asarray(file["v"].odd).tolist() == found

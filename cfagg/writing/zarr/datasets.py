@@ -21,7 +21,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.encodable import encodable, with_gaps
+from cfagg.writing.encodable import encodable, of_their_type, with_gaps
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
@@ -101,10 +101,8 @@ def _job(name: str, variable: Any) -> _Job:
         encoded = encode_cf_variable(given, name=name)
     except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
+    encoded = of_their_type(encoded, given, name)
     dtype = encoded.dtype
-    if encoded.chunks and given.dtype.kind in "mM":
-        # xarray gives 64-bit numbers, whatever type it says they have.
-        encoded = encoded.copy(data=encoded.data.map_blocks(_dates_as, dtype, name, dtype=dtype))
     if dtype.kind in "UT":
         encoded = encoded.astype(object)
         dtype = np.dtype(object)
@@ -114,18 +112,6 @@ def _job(name: str, variable: Any) -> _Job:
     native = dtype.newbyteorder("=")
     document = described(name, tuple(map(str, encoded.dims)), native, grid, encoded.attrs, None)
     return _Job(encoded, planned(name, document), document)
-
-
-def _dates_as(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.NDArray[Any]:
-    """Return encoded dates in the type of their encoding; raise an error for those that it cannot represent."""
-    found = values.astype(dtype)
-    if dtype.kind in "iu" and (found != values).any():
-        value = values[found != values].ravel()[0]
-        raise ConformError(
-            f"variable {name!r}: the encoded date {value} cannot be stored as {dtype}, the type in its encoding; give "
-            "it other units or another type there"
-        )
-    return found
 
 
 def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
