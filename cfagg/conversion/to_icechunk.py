@@ -6,12 +6,13 @@ final path and renamed; in an object store it is empty until its one commit, and
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,15 @@ def _beside(plan: Plan, path: Path, request: Request) -> tuple[int, int]:
         made.mkdir()
         stored = _commit(plan, Place(made), request, folder.path, new=True)
         sync_tree(made)
-        put(made, path, folder.path / "former")
+        try:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                path.rmdir()  # an empty directory may be there
+            put(made, path, folder.path / "former", create=True)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            said = f"{path} was meanwhile written by another process and left as it is; give another name"
+            raise TargetExistsError(said) from error
         done = True
     finally:
         folder.remove(done=done)

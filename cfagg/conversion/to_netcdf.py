@@ -12,7 +12,7 @@ from cfagg.conversion.netcdf_plan import plan_netcdf
 from cfagg.conversion.plan import Plan, dialects_of
 from cfagg.conversion.report import NetcdfReport
 from cfagg.conversion.request import BEGINS_ANEW, Request
-from cfagg.errors import OptionError, TargetError, UnsupportedError
+from cfagg.errors import LimitError, OptionError, TargetError, UnsupportedError
 from cfagg.runtime.files import check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.storage.urls import Url, a_place
@@ -47,6 +47,9 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
         raise UnsupportedError(
             f"codec={request.options.codec!r}: not every reader of netCDF-4 supports it; choose 'gzip' or 'none'"
         )
+    level = request.options.level
+    if level is not None and not 0 <= level <= 9:
+        raise LimitError(f"level={level} is outside 0 to 9, the levels of gzip (deflate), which netCDF-4 files have")
     target = a_place(
         request.target,
         request.target_options,
@@ -72,7 +75,7 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
                 write_file(plan, aside, request)
                 stored = aside.stat().st_size
         else:
-            with written(path) as aside:
+            with written(path, create=not request.overwrite) as aside:
                 write_file(plan, aside, request)
             stored = path.stat().st_size
     return NetcdfReport(

@@ -38,16 +38,17 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def written_aside(target: Path) -> Iterator[Path]:
+def written_aside(target: Path, *, create: bool = False) -> Iterator[Path]:
     """Give the path of a new file that replaces `target` when the block ends without an error.
 
-    It has the default permissions of new files.  Leftovers of killed processes for the same target are removed.
+    With `create`, `FileExistsError` is raised if there is a target by then. The file has the default permissions of new
+    files.  Leftovers of killed processes for the same target are removed.
     """
     folder = NewFolder(target)
     try:
         made = folder.path / f"file{target.suffix}"
         yield made
-        replace_file(made, target)
+        replace_file(made, target, create=create)
     except BaseException:
         folder.remove(done=False)
         raise

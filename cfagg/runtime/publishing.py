@@ -282,13 +282,13 @@ def _rename(one: str | os.PathLike[str], other: str | os.PathLike[str], *, linux
     raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
 
 
-def put(new: Path, target: Path, old: Path) -> None:
+def put(new: Path, target: Path, old: Path, *, create: bool = False) -> None:
     """Put the directory `new`, whose data are on disk, in the place of another, or in a free place.
 
     The former directory is at `new` afterwards, or at `old` if the system cannot exchange two of them.
-    `FileExistsError` is raised if something appeared in a free place.
+    `FileExistsError` is raised if something appeared in a free place, and with `create` if the place is not free.
     """
-    if not os.path.lexists(target):
+    if create or not os.path.lexists(target):
         if not _rename(new, target, linux=1, darwin=4):  # only if the place is still free
             new.rename(target)
     elif not exchange(new, target):
@@ -312,14 +312,20 @@ def put_back(old: Path, target: Path) -> None:
         sync_directory(target.parent)
 
 
-def replace_file(new: Path, target: Path) -> None:
-    """Put a file in the place of another, or in a free place: its data first, then its name."""
+def replace_file(new: Path, target: Path, *, create: bool = False) -> None:
+    """Put a file in the place of another, or in a free place: its data first, then its name.
+
+    With `create`, `FileExistsError` is raised if something has appeared in the free place.
+    """
     handle = os.open(new, os.O_RDWR)
     try:
         sync_file(handle)
     finally:
         os.close(handle)
-    new.replace(target)
+    if create and os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(target))
+    if not (create and _rename(new, target, linux=1, darwin=4)):
+        new.replace(target)
     for folder in dict.fromkeys((target.parent, new.parent)):
         sync_directory(folder)
 

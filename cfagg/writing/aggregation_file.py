@@ -228,22 +228,29 @@ def _write_here(
         fragments.refuse_to_lose(target.path, (work.referring for work in kept.values()), target.base)
     made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
-    with written(target.path) as aside:
-        if any(work.rows.size for work in kept.values()):
-            inside = aside.with_name("file.fragments")
-            inside.mkdir()
-            with task("fragments", sum(int(work.rows.size) for work in kept.values())) as step:
-                for path, work in kept.items():
-                    fragments.write_fragments(work, inside, made[path], target.to, step)
-        else:
-            inside = None
-        _write(content, kept, made, folder, target, aside)
-        before(aside)
-        if inside is not None:
-            sync_tree(inside)
-            sync_directory(inside.parent)
-            inside.rename(folder)
-            sync_directory(folder.parent)
+    arrived = False
+    try:
+        with written(target.path, create=not target.overwrite) as aside:
+            if any(work.rows.size for work in kept.values()):
+                inside = aside.with_name("file.fragments")
+                inside.mkdir()
+                with task("fragments", sum(int(work.rows.size) for work in kept.values())) as step:
+                    for path, work in kept.items():
+                        fragments.write_fragments(work, inside, made[path], target.to, step)
+            else:
+                inside = None
+            _write(content, kept, made, folder, target, aside)
+            before(aside)
+            if inside is not None:
+                sync_tree(inside)
+                sync_directory(inside.parent)
+                inside.rename(folder)
+                arrived = True
+                sync_directory(folder.parent)
+    except TargetExistsError:
+        if arrived:
+            remove(folder)
+        raise
     _remove_former(target, kept, folder)
     return Report(
         target=str(target.path),
@@ -296,10 +303,19 @@ def _plans(content: Content, target: Target) -> dict[str, Work]:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """Yield the name of a new file that replaces the target if the block succeeds; report system errors."""
-    with refusals_of(path), written_aside(path) as made:
-        yield made
+def written(path: Path, *, create: bool = False) -> Iterator[Path]:
+    """Yield the name of a new file that replaces the target if the block succeeds; report system errors.
+
+    With `create`, raise `TargetExistsError` if another process has written the target meanwhile.
+    """
+    with refusals_of(path):
+        try:
+            with written_aside(path, create=create) as made:
+                yield made
+        except FileExistsError as error:
+            if not create or isinstance(error, CfaggError):
+                raise
+            raise exists(path) from error
 
 
 def _write(

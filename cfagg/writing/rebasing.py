@@ -125,7 +125,8 @@ def rebase(
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     if isinstance(target, Path) and output is not None:
         refuse_to_lose(target, (renamed(one, change.of(one)) for one in found.values()), base)
-    with _written(target, handle, create=output is not None and not overwrite) as aside:
+    create = output is not None and not overwrite and str(target) != os.path.realpath(given)
+    with _written(target, handle, create=create) as aside:
         # Edit the very file whose references were checked, even if its name refers to another by now.
         with aside.open("wb") as copy:
             for offset in range(0, handle.key.size, _BLOCK):
@@ -175,7 +176,7 @@ def _written(target: Path | Url, handle: Handle, *, create: bool) -> Iterator[Pa
         with written_object(target, create=create, match=match) as aside:
             yield aside
     else:
-        with written(target) as aside:
+        with written(target, create=create) as aside:
             yield aside
 
 

@@ -183,3 +183,19 @@ def test_a_dry_run_counts_and_writes_nothing(floats, tmp_path):
     assert found.bytes_out == found.bytes_in == floats[1].nbytes + 8 * (12 + 24 + 4 + 6)
     assert list(tmp_path.glob("*out*")) == []
     assert found.chunks == cfagg.convert(floats[0], found.target, chunks={"time": 3}).chunks
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_directory_that_another_process_writes_meanwhile_stays(tmp_path, empty):
+    target = tmp_path / "b.icechunk"
+    xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(tmp_path / "a.nc")
+    if empty:
+        target.mkdir()
+
+    def overtaken(*_):
+        target.mkdir(exist_ok=True)
+        (target / "theirs").touch()
+
+    with pytest.raises(TargetExistsError, match="meanwhile written by another process"):
+        cfagg.convert(tmp_path / "a.nc", target, progress=overtaken)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.nc", "b.icechunk", "theirs"]

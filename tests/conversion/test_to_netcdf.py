@@ -17,7 +17,7 @@ from zarr.core.dtype import VariableLengthUTF8
 
 import cfagg
 from cfagg.cli.main import main
-from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import LimitError, LossError, OptionError, TargetError, TargetExistsError, UnsupportedError
 from tests.conversion.conftest import write_aggregation, write_fragment, write_packed
 from tests.durability.tracing import forked
 
@@ -391,3 +391,20 @@ def test_a_dry_run_counts_and_writes_nothing(floats, tmp_path):
     assert found.bytes_out == found.bytes_in == floats[1].nbytes + 8 * (12 + 24 + 4 + 6)
     assert list(tmp_path.glob("*out*")) == []
     assert found.chunks == cfagg.convert(floats[0], found.target, chunks={"time": 3}).chunks
+
+
+def test_a_file_that_another_process_writes_meanwhile_stays(tmp_path):
+    xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(TargetExistsError, match=r"b\.nc exists"):
+        cfagg.convert(
+            tmp_path / "a.nc", tmp_path / "b.nc", progress=lambda *_: (tmp_path / "b.nc").write_bytes(b"theirs")
+        )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.nc", "b.nc"]
+    assert (tmp_path / "b.nc").read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("level", [-3, 15])
+def test_levels_that_deflate_does_not_have_are_refused(tmp_path, level):
+    xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(LimitError, match=f"level={level} is outside 0 to 9"):
+        cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", level=level)

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from cfagg.runtime.files import write_new, write_whole
+from cfagg.runtime import publishing
+from cfagg.runtime.files import write_new, write_whole, written_aside
 
 
 @pytest.mark.parametrize("data", [b"new", memoryview(b"new"), b""])
@@ -81,3 +82,21 @@ def test_a_new_file_that_cannot_be_written_is_removed(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         write_new(f"{tmp_path}/0", b"new")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("system", ["knows", "lacks"])
+def test_what_another_process_writes_meanwhile_is_not_replaced_by_a_new_file(tmp_path, monkeypatch, system):
+    if system == "lacks":
+        monkeypatch.setattr(publishing, "_rename", lambda *_, **__: False)
+
+    def write():
+        with written_aside(tmp_path / "a.nc", create=True) as made:
+            made.write_bytes(b"ours")
+            (tmp_path / "a.nc").write_bytes(b"theirs")
+
+    with pytest.raises(FileExistsError):
+        write()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a.nc": b"theirs"}
+    with written_aside(tmp_path / "b.nc", create=True) as made:
+        made.write_bytes(b"ours")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.nc", "b.nc"]

@@ -603,6 +603,18 @@ def test_a_file_is_replaced_only_when_asked_and_its_former_fragments_go_with_it(
         assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.parametrize("name", ["a.nc", "a.nca"])
+def test_a_file_that_another_process_writes_meanwhile_stays_and_no_fragments_are_left(tmp_path, name):
+    def overtaken(block):
+        (tmp_path / name).write_bytes(b"theirs")
+        return block
+
+    values = dask.array.from_array(np.arange(4.0), chunks=2).map_blocks(overtaken, dtype="f8", meta=np.empty(0))
+    with pytest.raises(TargetExistsError, match=rf"{name} exists; replace it with overwrite"):
+        cfagg.write(xr.Dataset({"v": ("x", values)}), tmp_path / name)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {name: b"theirs"}
+
+
 def test_fragments_that_the_new_file_refers_to_stay(tmp_path):
     cfagg.write(np.arange(3), tmp_path / "b.nc")
     cfagg.convert(tmp_path / "b.nc", tmp_path / "b.nc", to="CFA-0.6.2", overwrite=True)
