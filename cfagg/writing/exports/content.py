@@ -25,7 +25,7 @@ from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.writing.elsewhere import elsewhere
 from cfagg.writing.exports.gridding import Block, cut_of
 from cfagg.writing.exports.planned import Node, Planned, References
-from cfagg.writing.exports.planning import Means, plan_aggregation
+from cfagg.writing.exports.planning import Means, equal, plan_aggregation
 from cfagg.writing.exports.tiles import tiles_of
 from cfagg.writing.sources import DESCRIBING
 
@@ -129,7 +129,7 @@ def _stored(reader: NetcdfReader, path: str, attributes: Mapping[str, Any], mean
     if fill is None and means.zarr_format == 3:
         unstored = tiles.dtype.type(tiles.fill if tiles.fill is not None else 0) if tiles.dtype.kind in "iuf" else b""
     there = places.there
-    as_filled = unstored is not None and tiles.fill is not None and np.array_equal(tiles.fill, unstored, equal_nan=True)
+    as_filled = equal(tiles.fill, unstored, tiles.dtype)
     cell = np.arange(grid.size)
     count = int(there.sum())
     references = References(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -88,10 +89,10 @@ def export(
             f"{url} was not written: it would refer to {here}, a file of this machine; write it to this machine"
         )
     if to == "icechunk":
-        notes = write_directory(name, lambda folder: icechunk.write(root, folder))
+        notes = write_directory(name, lambda folder: icechunk.write(root, folder), overwrite=overwrite)
         form = "Icechunk"
     elif parquet:
-        notes = write_directory(name, lambda folder: kerchunk.write_parquet(root, folder))
+        notes = write_directory(name, lambda folder: kerchunk.write_parquet(root, folder), overwrite=overwrite)
         form = "kerchunk Parquet"
     else:
         notes, form = _file(name, url, overwrite, kerchunk.json_bytes(root)), "kerchunk JSON"
@@ -133,7 +134,12 @@ def _is_ours(path: Path) -> bool:
     if not path.is_dir() or path.is_symlink():
         return False
     names = {entry.name for entry in path.iterdir()}
-    return not names or ".zmetadata" in names or {"snapshots", "manifests"} <= names
+    if not names or {"snapshots", "manifests"} <= names:
+        return True
+    # Consolidated Zarr stores have a file of this name as well.
+    with suppress(OSError, ValueError):
+        return ".zmetadata" in names and "record_size" in json.loads((path / ".zmetadata").read_bytes())
+    return False
 
 
 def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...], tuple[str, ...]]:
@@ -177,12 +183,12 @@ def _file(name: str, url: str | None, overwrite: bool, data: bytes) -> tuple[str
         with written_object(url, create=not overwrite) as made:
             made.write_bytes(data)
     else:
-        with written(Path(os.path.realpath(name))) as made:
+        with written(Path(os.path.realpath(name)), create=not overwrite) as made:
             made.write_bytes(data)
     return (kerchunk.NOTE,)
 
 
-def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[str, ...]:
+def write_directory(name: str, write: Callable[[Path], Iterable[str]], *, overwrite: bool) -> tuple[str, ...]:
     """Write a directory atomically: completely or not at all."""
     target = Path(os.path.realpath(name))
     with _aside(target) as folder:
@@ -190,7 +196,10 @@ def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[
         made.mkdir()
         notes = tuple(write(made))
         sync_tree(made)
-        put(made, target, folder.path / "former")
+        try:
+            put(made, target, folder.path / "former", create=not overwrite)
+        except FileExistsError as error:
+            raise exists(target) from error
     return notes
 
 

@@ -27,7 +27,7 @@ from cfagg.writing.exports.gridding import Block, Cut, cut_of, unequal_cut
 from cfagg.writing.exports.planned import Planned, References
 from cfagg.writing.exports.tiles import tiles_of
 
-__all__ = ["Means", "plan_aggregation"]
+__all__ = ["Means", "equal", "plan_aggregation"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -238,12 +238,12 @@ def _gridded(
         files.append(np.full(int(there.sum()), keys.setdefault(block.tiles.key, len(keys))))
         offsets.append(places.offset[there])
         lengths.append(places.length[there])
-        if not there.all() and not _equal(block.tiles.fill, unstored, dtype):
+        if not there.all() and not equal(block.tiles.fill, unstored, dtype):
             written.append(cell[~there])
     for i in rows.absent:
         if fill is None and aggregation.dtype.kind != "f":
             rows.lost[i] = ("missing partition", "no missing value is declared", "no value can mark what is missing")
-        elif unstored is None or not _equal(np.nan if fill is None else fill, unstored, dtype):
+        elif unstored is None or not equal(np.nan if fill is None else fill, unstored, dtype):
             rows.free.append(i)
     losses = [Loss(path, indices[i], *lost) for i, lost in sorted(rows.lost.items())]
     written += [_flat(cut.cells(indices[i]), grid.matrix_shape) for i in (*rows.free, *rows.lost)]
@@ -298,7 +298,7 @@ def _unstored(fill: Any, dtype: np.dtype[Any], rows: _Rows, means: Means) -> Any
     return dtype.type(values[0]) if values and dtype.kind in "iuf" else np.zeros((), dtype)[()]
 
 
-def _equal(one: Any, other: Any, dtype: np.dtype[Any]) -> bool:
+def equal(one: Any, other: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether two values are equal in a type."""
     if one is None or other is None:
         return False

@@ -34,7 +34,7 @@ def refers(source: Stored) -> bool:
 
 @dataclass(eq=False)
 class References:
-    """The chunks of a repository that is being written, by key; like `cfagg.writing.zarr.new_store.Keys`."""
+    """The chunks of a repository that is being written, by key; copying needs no more of `new_store.Keys`."""
 
     store: Any
     #: Whether references are written; on other machines, local files are meaningless and everything is written.
@@ -80,14 +80,6 @@ class References:
         )
         self.specs.setdefault(name, []).append(spec)
 
-    def move(self, old: str, new: str) -> None:
-        """Raise an error, as the keys of chunks are known beforehand."""
-        raise UnsupportedError(f"{old} cannot be renamed to {new} in Icechunk")
-
-    def delete(self, keys: Sequence[str]) -> None:
-        """Raise an error, as everything that is written is kept."""
-        raise UnsupportedError(f"{keys} cannot be removed from a commit of Icechunk")
-
 
 def write_repository(
     target: str, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any, *, overwrite: bool
@@ -109,7 +101,7 @@ def write_repository(
             raise TargetError(f"{target} was not written; Icechunk reports: {said}") from error
         return ()
 
-    write_directory(target, write)
+    write_directory(target, write, overwrite=overwrite)
     places = virtual.places_of(f"{s}/x" for s in stores)
     return made[0], repositories.access_note(places) if made[0].count else []
 

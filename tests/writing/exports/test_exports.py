@@ -21,7 +21,7 @@ from cfagg.errors import LossError, TargetError, TargetExistsError
 from cfagg.model import Layout
 from cfagg.storage.access import Access
 from cfagg.writing.exports.codecs import untold
-from cfagg.writing.exports.exporting import export
+from cfagg.writing.exports.exporting import export, write_directory
 from tests.formats.pp.making import field
 from tests.formats.pp.test_dataset import INSTANT
 from tests.writing.exports.files import LAT, aggregate, fragment, packed_series, series, values_of
@@ -498,3 +498,43 @@ def test_numbers_with_any_missing_value_texts_scalars_and_empty_arrays_are_those
         else:
             np.testing.assert_array_equal(found[name].values, own[name].values)
             assert found[name].dtype == own[name].dtype
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.icechunk"])
+@pytest.mark.parametrize("fill", [None, b"-"])
+def test_characters_are_referred_to_and_those_never_written_are_what_netcdf_says(
+    tmp_path: Path, name: str, fill: bytes | None
+) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3000)
+        file.createDimension("y", 4)
+        made = file.createVariable("c", "S1", ("x", "y"), fill_value=fill, chunksizes=(1000, 4))
+        made[:1000] = np.full((1000, 4), b"q")
+    exported(tmp_path / "a.nc", name)
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        file.set_auto_mask(False)
+        expected = file["c"][...]
+    words = np.ascontiguousarray(expected).view("S4").ravel()  # xarray joins characters
+    np.testing.assert_array_equal(opened(tmp_path / name).c.values, words)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.icechunk"])
+def test_a_consolidated_store_is_not_replaced_by_references(tmp_path: Path, name: str) -> None:
+    if name == "a.icechunk":
+        pytest.importorskip("icechunk", reason="icechunk is not installed")
+    xr.Dataset({"v": ("x", [1.0])}).to_netcdf(tmp_path / "a.nc")
+    xr.Dataset({"v": ("x", [2.0])}).to_zarr(tmp_path / name, zarr_format=2, consolidated=True)
+    with pytest.raises(TargetError, match="neither an Icechunk repository nor references"):
+        exported(tmp_path / "a.nc", name, overwrite=True)
+    assert xr.open_zarr(tmp_path / name).v.values.tolist() == [2.0]
+
+
+def test_a_directory_that_another_process_writes_meanwhile_stays(tmp_path: Path) -> None:
+    def overtaken(folder: Path) -> tuple[str, ...]:
+        (folder / ".zmetadata").touch()
+        (tmp_path / "a.parquet" / "theirs").mkdir(parents=True)
+        return ()
+
+    with pytest.raises(TargetExistsError, match="exists; replace it with overwrite"):
+        write_directory(str(tmp_path / "a.parquet"), overtaken, overwrite=False)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.parquet", "theirs"]
