@@ -261,9 +261,10 @@ def _fingerprint(source: Source, access: Access) -> str:
     used_files = {source.path if isinstance(source.path, Url) else os.path.realpath(source.path)}
     for group in source.root.walk():
         for variable in group.variables.values():
-            if isinstance(variable, Aggregation):
-                used = np.unique(variable.partitions.file[variable.partitions.present])
-                used_files.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
+            tables = (variable.partitions, *variable.partitions.versions) if isinstance(variable, Aggregation) else ()
+            for table in tables:
+                used = np.unique(table.file[table.present])
+                used_files.update(access.resolve(table.files[c]) for c in used.tolist() if c >= 0)
     for path in sorted(used_files):
         try:
             if isinstance(path, Url):

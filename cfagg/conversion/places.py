@@ -20,6 +20,9 @@ __all__ = ["Files"]
 #: Size in bytes from which flushing a chunk is started at once; smaller ones are better flushed many at a time.
 _LARGE = 1 << 18
 
+#: Maximum number of folders that are remembered as existing: there may be one for each chunk.
+_MOST_FOLDERS = 10_000
+
 
 @dataclass(eq=False)
 class Files:
@@ -47,6 +50,8 @@ class Files:
         folder = path.rpartition("/")[0]
         if folder not in self._made:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            if len(self._made) >= _MOST_FOLDERS:
+                self._made.clear()
             self._made.add(folder)
         if self.aside is None and len(encoded) < _LARGE:
             write_new(path, encoded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.publishing import read_own
+from cfagg.runtime.threads import run_threads
 
 __all__ = ["distrust", "verify"]
 
@@ -28,21 +29,21 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
     chunks without a checksum of their values are dropped as well.
     """
     kept = 0
-    with ThreadPoolExecutor(workers) as pool:
-        for array, done in zip(arrays, journal.done, strict=True):
-            numbers = np.flatnonzero(done.written).tolist()
+    for array, done in zip(arrays, journal.done, strict=True):
 
-            def intact(i: int, array: Array = array, done: ChunkRecords = done) -> bool:
-                if check and done.content[i] < 0:
-                    return False
-                path = root / array.key(array.grid.index(i), zarr_format)
-                try:
-                    data = read_own(path)
-                except FileNotFoundError:
-                    return int(done.size[i]) == 0
-                return len(data) == int(done.size[i]) and crc32(data) == int(done.stored[i])
+        def intact(i: int, array: Array = array, done: ChunkRecords = done) -> tuple[int, bool]:
+            if check and done.content[i] < 0:
+                return i, False
+            path = root / array.key(array.grid.index(i), zarr_format)
+            try:
+                data = read_own(path)
+            except FileNotFoundError:
+                return i, int(done.size[i]) == 0
+            return i, len(data) == int(done.size[i]) and crc32(data) == int(done.stored[i])
 
-            for i, good in zip(numbers, pool.map(intact, numbers), strict=True):
+        numbers = map(int, np.flatnonzero(done.written))
+        with closing(run_threads(intact, numbers, workers, "check")) as results:
+            for i, good in results:
                 done.written[i] = good
                 kept += good and int(done.size[i]) > 0
     return kept
@@ -52,7 +53,7 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Records, ro
     """Read the finished store with zarr-python and compare the checksum of every chunk's values."""
     import zarr
 
-    with unequal_chunks(), ThreadPoolExecutor(workers) as pool:
+    with unequal_chunks():
         group: Any = zarr.open_group(root, mode="r")
         for array, cuts, done in zip(arrays, slabs, journal.done, strict=True):
             if array.feeds is not None:
@@ -83,5 +84,6 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Records, ro
                         )
 
             looked = range(len(cuts)) if array.absent is None else cuts.holding(~array.absent).tolist()
-            for _ in pool.map(check, looked):
-                pass
+            with closing(run_threads(check, iter(looked), workers, "verify")) as results:
+                for _ in results:
+                    pass

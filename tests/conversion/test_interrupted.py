@@ -9,15 +9,21 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 import zarr
 
 import cfagg
-from cfagg.conversion import convert
+from cfagg.arrays.opening import open_any
+from cfagg.conversion import convert, places
+from cfagg.conversion.journal import Records, identity_of
+from cfagg.conversion.verify import distrust
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.runtime import publishing
+from cfagg.storage.access import Access
+from tests import instruction_files, nca_files
 from tests.conversion import killing
 from tests.durability import tracing
 
@@ -305,3 +311,36 @@ def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
     again = {"chunks": {"time": 1}, "codec": "none", "overwrite": True, "resume": True}
     assert converting.convert(path, target, verify=True, **again).verified
     np.testing.assert_array_equal(zarr.open_group(target, mode="r")["lat"][:], np.linspace(-90, 90, killing.LAT))
+
+
+def test_looking_for_what_a_killed_run_wrote_needs_no_memory_for_each_chunk(tmp_path):
+    records = Records([20_000])
+    records.done[0].written[:] = True
+    tracemalloc.start()
+    try:
+        kept = distrust([None], records, tmp_path, 3, 2, check=True)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert kept == 0
+    assert not records.done[0].written.any()
+    assert most < 8e6
+
+
+def test_folders_that_were_made_are_not_all_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "_MOST_FOLDERS", 3)
+    files = places.Files(tmp_path)
+    for k in [*range(10), *range(10)]:
+        files(f"v/c/{k}/0", b"chunk")
+    assert len(files._made) <= 3
+    assert sorted(tmp_path.glob("v/c/*/0")) == sorted(tmp_path / f"v/c/{k}/0" for k in range(10))
+
+
+def test_a_source_is_another_one_where_another_version_of_a_fragment_changed(tmp_path):
+    nca_files.fragment(tmp_path / "second.nc", "tas", np.arange(3.0), ["x"], {})
+    names = [["gone.nc", "second.nc"]]
+    path = instruction_files.cfa(tmp_path / "a.nc", "tas", "f8", {"x": 3}, [[3]], names)
+    before = identity_of(open_any(path), Access(str(path)), {})
+    assert identity_of(open_any(path), Access(str(path)), {}) == before
+    os.utime(tmp_path / "second.nc", ns=(0, 1))
+    assert identity_of(open_any(path), Access(str(path)), {}) != before

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -31,6 +31,7 @@ from cfagg.formats.zarr.encoding import Encoder, encoder_of, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.threads import run_threads
 from cfagg.writing.zarr.described import named
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
@@ -365,6 +366,6 @@ def unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str
 
 def move_all(keys: Keys, moves: Iterable[tuple[str, str]]) -> None:
     """Rename objects, several concurrently."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(lambda move: keys.move(*move), moves):
+    with closing(run_threads(lambda move: keys.move(*move), iter(moves), _AT_ONCE, "move")) as done:
+        for _ in done:
             pass

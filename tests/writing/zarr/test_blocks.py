@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import cfagg
 from cfagg.errors import ConformError, LimitError, OptionError, TargetExistsError, UnsupportedError
-from cfagg.writing.zarr.blocks import Blocks, has_unknown, write_blocks
+from cfagg.writing.zarr.blocks import Blocks, has_unknown, move_all, write_blocks
 from tests.effort import examples
 from tests.killing import PATIENCE
 
@@ -512,3 +512,24 @@ def test_a_store_of_blocks_grows_by_an_edge(tmp_path):
     cfagg.append(tmp_path / "a.zarr", {"x": np.array([20, 21])}, "n")
     found = cfagg.open_array(tmp_path / "a.zarr", "x")
     assert (found.chunks, found[-3:].tolist()) == (((2, 3, 1, 2),), [8, 20, 21])
+
+
+def test_few_blocks_are_renamed_ahead_of_those_that_are_done():
+    lock, drawn, done, ahead = threading.Lock(), 0, 0, 0
+
+    class Keys:
+        def move(self, old, new):
+            nonlocal done
+            with lock:
+                done += 1
+
+    def moves():
+        nonlocal drawn, ahead
+        for k in range(2000):
+            drawn += 1
+            ahead = max(ahead, drawn - done)
+            yield f"old/{k}", f"new/{k}"
+
+    move_all(Keys(), moves())
+    assert done == 2000
+    assert ahead <= 32
