@@ -253,7 +253,7 @@ class _ObjectClaim:
             if state is None:
                 continue
             text = (self.objects.read(key) or b"").rstrip()
-            blanks = b" " * secrets.randbelow(200) + b"\n"
+            blanks = bytes(secrets.choice(b" \t") for _ in range(64)) + b"\n"  # such as nobody wrote before
             try:
                 self.objects.put(key, text + blanks, match=state.tag)
             except TargetExistsError as error:
