@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.fields import by_fields
+from cfagg.aggregation.fields import Fields, by_fields
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
 from cfagg.aggregation.matrix import Blocks, Matrix, blocks_of, matrix_of
@@ -30,7 +30,7 @@ class Arrays:
     def __init__(self, joined: Joined, where: str, *, fields: bool) -> None:
         self._joined = joined
         self._where = where
-        self._fields = fields
+        self._fields = Fields(joined) if fields else None
         self._tables: dict[bytes, tuple[Int64, Strings]] = {}
 
     def add(
@@ -65,8 +65,8 @@ class Arrays:
             if axis is not None:
                 flips[:, d] = boxes.flipped[rows, axis]
         offsets = None
-        if self._fields:
-            blocks, offsets = by_fields(joined, rows, stated, blocks, flips, orders)
+        if self._fields is not None:
+            blocks, offsets = by_fields(self._fields, joined.file[rows], rows, stated, blocks, flips, orders)
         where = f"{self._where}, variable {name!r}"
         matrix = matrix_of(blocks, shape, where)
         partitions = _partitions(joined, rows, stated, blocks, matrix, flips, spans, orders, self._files(rows), offsets)

@@ -15,10 +15,12 @@ import xarray as xr
 import zarr
 
 import cfagg
+from cfagg.aggregation import fields
 from cfagg.aggregation.building import build
 from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.opening import open_any
 from cfagg.demo import sample
 from cfagg.errors import AccessError, CalendarError, FragmentMismatchError, LossError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
@@ -597,6 +599,17 @@ def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None
     cfagg.aggregate(path, output=tmp_path / "out.nca", index=False)
     offsets = cfagg.open_aggregation(tmp_path / "out.nca", "surface_air_pressure").partitions.offset
     assert offsets.tolist() == [0, 28304, 56608]
+
+
+def test_a_pp_file_is_opened_once_for_the_addresses_of_all_its_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(fields, "open_any", lambda place: (opened.append(place), open_any(place))[1])
+    path = sample("pp/umfile.pp")
+    found = cfagg.aggregate(path, output=tmp_path / "out.nca", index=False)
+    assert len(found.data_vars) > 1
+    assert opened == [str(path)]
 
 
 def test_times_of_four_bytes_are_no_other_times_in_seconds(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_conversion_takes_the_unit_of_addresses_from_the_user(tmp_path: Path) ->
     assert main(["convert", str(path), str(tmp_path / "b.zarr"), "--word-size", "8", "-q"]) == 0
     for name in ("a.zarr", "b.zarr"):
         assert zarr.open_group(tmp_path / name, mode="r")["tas"][0, 0, 0] == 20
-    with pytest.raises(UnsupportedError, match="word_size=3 is not known"):
+    with pytest.raises(OptionError, match="word_size=3 is not known"):
         cfagg.convert(path, tmp_path / "c.zarr", word_size=3)
 
 
