@@ -102,8 +102,9 @@ def _homes(chosen: set[tuple[str, str]]) -> set[str]:
 
 
 def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str, str]]) -> GroupSummary:
-    # A private variable is only shown if it is requested by name.
-    known = {**group.variables, **group.private} if chosen else group.variables
+    # Private variables, and what is known of fragments, are only shown if they are requested by name.
+    facts = {name: fact for name, (_, fact) in group.facts.items()}
+    known = {**group.variables, **facts, **group.private} if chosen else group.variables
     variables = tuple(
         _aggregation(v, access, rows)
         if isinstance(v, Aggregation)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -146,9 +147,10 @@ def facts_of(variables: Mapping[str, Any]) -> dict[str, tuple[str, Aggregation]]
     found: dict[str, tuple[str, Aggregation]] = {}
     for aggregation in (v for v in variables.values() if isinstance(v, Aggregation)):
         for term in aggregation.terms:
-            name = term if term not in {*variables, *found} else f"{aggregation.name}_{term}"
-            if name not in variables and name not in found:
-                found[name] = (aggregation.name, _fact(aggregation, term, name))
+            beside = f"{aggregation.name}_{term}"
+            names = chain((term, beside), (f"{beside}_{k}" for k in count(1)))
+            name = next(n for n in names if n not in variables and n not in found)
+            found[name] = (aggregation.name, _fact(aggregation, term, name))
     return found
 
 

@@ -155,6 +155,11 @@ def test_facts_about_fragments_are_read_as_coordinates(parts):
     assert ds.tas.where(ds.file_format == "b", drop=True).shape == (9, 4)
 
 
+def test_facts_about_fragments_are_shown_if_they_are_named(parts):
+    path = write(parts, terms={"tracking_id": [["764489ad"], [None]]})
+    assert "764489ad" in str(cfagg.show(path, variables="tracking_id"))
+
+
 def test_facts_about_fragments_are_converted(parts):
     import xarray as xr
 

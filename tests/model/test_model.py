@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ModelError
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Regular, Strings
+from cfagg.model.aggregation import facts_of
 from tests import strategies
 
 
@@ -223,6 +224,14 @@ def test_unique_values_and_versions_survive_pickling():
 def test_a_version_has_as_many_partitions_as_the_first():
     with pytest.raises(ModelError, match="2 partitions, expected 3"):
         Partitions.build(3, layouts=[Layout(("x",))], versions=[Partitions.build(2, layouts=[Layout(("x",))])])
+
+
+def test_terms_of_fragments_get_names_that_no_variable_has():
+    partitions = Partitions.build(2, layouts=[Layout(("x",))])
+    terms = {"model": np.zeros(2), "run": np.ones(2)}
+    made = Aggregation("t", ("x",), (4,), "f4", Grid([[0, 2, 4]]), partitions, terms=terms)
+    assert list(facts_of({"t": made})) == ["model", "run"]
+    assert list(facts_of({"t": made, "model": None, "t_model": None})) == ["t_model_1", "run"]
 
 
 def test_terms_have_the_shape_of_the_matrix_and_are_compared_with_their_gaps():
