@@ -54,17 +54,19 @@ class ReferencedKeys:
         found = self.opens(f"{self.path}/{key}")
         if found is None:
             return None
-        pread, size, _ = found
-        if size > 2 * limits.MAX_CHUNK:
-            check_chunk(size, f"{self.path}: {key}")
-        return bytes(pread(size, 0))
+        return self._read(found[0], found[1], 0, key)
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
         """Return some bytes of a key."""
         found = self.opens(f"{self.path}/{key}")
         if found is None:
             raise FragmentReadError(f"{self.path} has no reference {key!r}")
-        return bytes(found[0](max(0, min(count, found[1] - start)), start))
+        return self._read(found[0], max(0, min(count, found[1] - start)), start, key)
+
+    def _read(self, pread: Callable[[int, int], bytes], count: int, start: int, key: str) -> bytes:
+        if count > 2 * limits.MAX_CHUNK:
+            check_chunk(count, f"{self.path}: {key}")
+        return bytes(pread(count, start))
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group."""

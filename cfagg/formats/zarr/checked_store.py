@@ -108,6 +108,9 @@ def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...
     fd, status = opened
     start, stop = _ends(status.st_size, part)
     try:
+        # A part may also be of any size: the index of a shard gives it, and a file may have more bytes than its disk.
+        if stop - start > limits.MAX_CHUNK * 2:
+            check_chunk(stop - start, path)
         return os.pread(fd, max(0, stop - start), start)
     except OSError as error:
         raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error

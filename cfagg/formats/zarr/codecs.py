@@ -215,7 +215,7 @@ def _shuffle(size: int) -> Step:
     def unshuffle(stored: Any) -> Any:
         nbytes = memoryview(stored).nbytes
         if size > 1 and nbytes % size:
-            raise DamagedError(f"its {nbytes:,} bytes are not a whole number of elements of {size} bytes bytes")
+            raise DamagedError(f"its {nbytes:,} bytes are not a whole number of elements of {size} bytes")
         return codecs.unshuffle(stored, size)
 
     return Step(_exact(unshuffle), _same)

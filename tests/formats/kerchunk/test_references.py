@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 import cfagg
 from cfagg.cli.main import main
+from cfagg.conventions import limits
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -489,3 +490,15 @@ def values_of(path: Path) -> None:
         with contextlib.suppress(CfaggError):
             if dataset[name].size < 10**6:
                 _ = dataset[name].values
+
+
+def test_no_part_of_a_reference_is_larger_than_any_chunk(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CHUNK", 1000)
+    (tmp_path / "a").write_bytes(bytes(6000))
+    (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": {"v/0": ["a", 0, 6000]}}))
+    keys = open_references(str(tmp_path / "r.json"))
+    for read in (lambda: keys.read("v/0"), lambda: keys.read_range("v/0", 5, 5000)):
+        with pytest.raises(LimitError, match=r"v/0 takes .* bytes of memory at once"):
+            read()
+    assert keys.read_range("v/0", 5, 1000) == bytes(1000)
+    assert keys.read_range("v/0", 5995, 1000) == bytes(5)

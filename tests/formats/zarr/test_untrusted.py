@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
 import cfagg
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.arrays.chunked import local_reader
 from cfagg.cli.main import main
+from cfagg.conventions import limits
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.zarr import open_zarr
@@ -504,3 +506,14 @@ def test_text_with_code_points_that_unicode_lacks_is_refused_by_name(
 def test_no_document_that_names_a_codec_that_runs_code_gets_to_zarr_python(document, name):
     with pytest.raises(UnsupportedError, match=r"'pickle', which executes code from the store and is never used"):
         vetted("zarr.json", json.dumps(document(name)).encode(), "a.zarr/zarr.json")
+
+
+@pytest.mark.parametrize("part", [None, RangeByteRequest(5, 5000), OffsetByteRequest(5), SuffixByteRequest(4000)])
+def test_no_part_of_a_file_is_larger_than_any_chunk(tmp_path, monkeypatch, part) -> None:
+    monkeypatch.setattr(limits, "MAX_CHUNK", 1000)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "0").write_bytes(bytes(6000))
+    store = CheckedStore(tmp_path)
+    with pytest.raises(LimitError, match=r"c/0 takes .* bytes of memory at once"):
+        store.part("c/0", part)
+    assert store.part("c/0", RangeByteRequest(5, 1005)) == bytes(1000)
