@@ -167,7 +167,8 @@ def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
             # Another process took it for that of a dead one before it was locked.
             continue
         except BaseException:
-            folder.rmdir()
+            with contextlib.suppress(OSError):
+                remove(folder)
             raise
         if held is not False:
             return folder, file

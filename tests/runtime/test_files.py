@@ -1,5 +1,7 @@
 """Files that are there whole or not at all, of a directory that is being built."""
 
+import errno
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -8,7 +10,7 @@ import sys
 import pytest
 
 from cfagg.runtime import publishing
-from cfagg.runtime.files import write_new, write_whole, written_aside
+from cfagg.runtime.files import NewFolder, write_new, write_whole, written_aside
 
 
 @pytest.mark.parametrize("data", [b"new", memoryview(b"new"), b""])
@@ -100,3 +102,13 @@ def test_what_another_process_writes_meanwhile_is_not_replaced_by_a_new_file(tmp
     with written_aside(tmp_path / "b.nc", create=True) as made:
         made.write_bytes(b"ours")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.nc", "b.nc"]
+
+
+def test_a_directory_that_cannot_be_locked_is_removed_and_the_reason_is_told(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        NewFolder(tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
