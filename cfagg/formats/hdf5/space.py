@@ -173,7 +173,8 @@ class Space:
             raise BrokenError
         self.spend(length)
         begin, whole = self._heap
-        return whole[at - begin : at - begin + length] if 0 < at - begin < len(whole) else self.begin(at, length)
+        first = at - begin
+        return whole[first : first + length] if 0 < first <= len(whole) - length else self.begin(at, length)
 
     def references(self, values: bytes, at: int, count: int) -> list[int | None]:
         """Return the first address in each of several lists of addresses, which are values of variable length."""
@@ -207,12 +208,15 @@ class Space:
         if not self.heaps:
             self._global.clear()
         end = at + size
-        whole = self.begin(at, size)
+        # Of a longer one, which may have more bytes than the disk, only the headers behind these are read.
+        whole = self.begin(at, min(size, _LONGEST))
         self._heap = at, whole
+        last = at + len(whole)
         found, here = _alike(whole, at)
         free = False
         while here + 16 <= end:
-            index, length = struct.unpack_from("<H6xQ", whole, here - at)
+            head, begin = (whole, here - at) if here + 16 <= last else (self.begin(here, 16), 0)
+            index, length = struct.unpack_from("<H6xQ", head, begin)
             # Free space has the number 0, and its own sixteen bytes count.  Otherwise the library would never advance,
             # so the whole collection is checked.
             step = 16 + length + (-length & 7) if index else length

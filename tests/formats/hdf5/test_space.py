@@ -74,6 +74,31 @@ def test_many_values_of_one_length_are_found_as_others_are(lengths: list[int]) -
     assert [space.long_value(n, 64, k + 1) for k, n in enumerate(lengths)] == values
 
 
+class Slices(bytes):
+    """Bytes that remember the longest slice of them that was read."""
+
+    longest = 0
+
+    def __getitem__(self, where):
+        found = super().__getitem__(where)
+        self.longest = max(self.longest, len(found))
+        return found
+
+
+@pytest.mark.parametrize("longest", [32, 100, 333])
+@pytest.mark.parametrize("lengths", [[5] * 40, [1, 8, 3] * 20, [300] + [9] * 30, [16] * 20 + [200]])
+def test_of_a_long_heap_only_headers_and_single_values_are_read(
+    lengths: list[int], longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST", longest)
+    values = [bytes([k + 1]) * n for k, n in enumerate(lengths)]
+    data = Slices(bytes(64) + collection(*values) + bytes(64))
+    space = Space(data)
+    assert space.long_sizes(64, list(range(1, len(values) + 1))) == lengths
+    assert data.longest <= longest
+    assert [space.long_value(n, 64, k + 1) for k, n in enumerate(lengths)] == values
+
+
 @pytest.mark.parametrize(("place", "length"), [(20, 2**63), (20, 2**64 - 1), (39, 10**6), (0, 2**64 - 8)])
 def test_among_many_values_of_one_length_one_that_leaves_its_heap_is_found(place: int, length: int) -> None:
     heap = bytearray(collection(*[b"12345"] * 40))
