@@ -209,13 +209,11 @@ def _check_equal(
         try:
             converted = storing(source, is_stored, target, where)(np.asarray(variable.values))
         except ConformError as error:
-            raise ConformError(f"{where} does not grow, but has other values than the store") from error
+            raise ConformError(f"{error.message}; {node.name!r} does not grow, so its values are compared") from error
         there = np.empty(array.shape, array.dtype)
         ZarrReader(array).read((slice(None),) * array.ndim, there)
-        equal = there == converted
-        if array.dtype.kind == "f":
-            equal |= np.isnan(there) & np.isnan(converted)
-        same = bool(np.all(equal))
+        # Several values may mark missing ones, such as NaN and a missing_value.
+        same = bool(np.all((there == converted) | (target.missing(there) & target.missing(converted))))
     if not same:
         raise ConformError(
             f"{where} does not grow, but has other values than the store; append data with the same values"

@@ -272,6 +272,18 @@ def test_a_direction_is_known_where_the_last_chunk_holds_one_value(tmp_path: Pat
         assert zarr.open_array(tmp_path / "a.zarr/z")[:].tolist() == [9, 8, 7, 6, 5, 4]
 
 
+@pytest.mark.parametrize("kind", ["f4", "i2"])
+def test_variables_that_do_not_grow_are_equal_where_missing_values_are_marked_in_other_ways(tmp_path, kind):
+    first = series(0, 3).assign(height=("x", np.array([1, np.nan, 3], "f4")))
+    first["height"].encoding = {"dtype": kind, "missing_value": np.array(-9, kind)[()]}
+    cfagg.write(first.isel(time=slice(2)), tmp_path / "a.zarr")
+    cfagg.append(tmp_path / "a.zarr", first.isel(time=slice(2, None)), "time")
+    same(tmp_path / "a.zarr", first)
+    other = series(3, 1).assign(height=("x", np.array([1, 2, 3], "f4")))
+    with pytest.raises(ConformError, match="'height' does not grow, but has other values"):
+        cfagg.append(tmp_path / "a.zarr", other, "time")
+
+
 def test_months_in_units_of_their_own_are_in_those_of_the_store(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 31))
     month = series(31, 29)
