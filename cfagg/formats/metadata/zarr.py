@@ -25,7 +25,7 @@ from cfagg.formats.metadata.foreign import too_long
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
-from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
+from cfagg.formats.metadata.zarr_types import fill_attribute, give_types, kind_of
 from cfagg.formats.zarr.documents import no_store, parse
 from cfagg.formats.zarr.settings import no_codec, text_of
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
@@ -226,6 +226,7 @@ class _Builder:
             shape = []  # the netCDF library writes a scalar as an array of one element
         variable.dimensions = self._dimensions(group, node, notes, shape)
         _give_attributes(variable, node, notes)
+        give_types(variable, notes.types)
         fill_attribute(variable, found, node.format, nczarr=notes.found)
         variable.read = ZarrValues(self.store, node, tuple(shape), where, notes.found and kind == "string")
         group.variables[name] = variable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,14 @@ from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.zarr.fields import NON_FINITE, V3_TYPES, fill_number
 from cfagg.model.dataset import Kind, Variable
 
-__all__ = ["fill_attribute", "kind_of"]
+__all__ = ["fill_attribute", "give_types", "kind_of"]
 
 #: Text types of Zarr v3.
 _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
+
+#: Attributes that have the type of their variable, and those that may have that of its unpacked values.
+_OF_VALUES = ("missing_value", "flag_values", "flag_masks")
+_OF_EITHER = ("valid_min", "valid_max", "valid_range", "actual_range")
 
 
 def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], Kind]:
@@ -83,6 +87,24 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
         given = _own_type(given, variable.dtype)
     variable.attributes["_FillValue"] = given
+
+
+def give_types(variable: Variable, given: Container[str]) -> None:
+    """Give attributes that must have the type of their variable this type, unless the store gives theirs.
+
+    JSON has one type of numbers, which became 64-bit ones.
+    """
+    if not variable.is_numeric:
+        return
+    # Limits of packed values are those of values as stored, or as unpacked.
+    packed = not {"scale_factor", "add_offset"}.isdisjoint(variable.attributes)
+    for name in _OF_VALUES if packed else (*_OF_VALUES, *_OF_EITHER):
+        value = variable.attributes.get(name)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and name not in given:
+            with np.errstate(all="ignore"):
+                made = value.astype(variable.dtype)
+            if np.array_equal(made, value, equal_nan=value.dtype.kind == made.dtype.kind == "f"):
+                variable.attributes[name] = made
 
 
 def _own_type(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -83,6 +83,20 @@ def test_missing_values_are_told_in_the_type_of_the_array(store: Path) -> None:
         assert "_FillValue" not in dataset.root.variables["count"].attributes
 
 
+def test_numbers_that_must_have_the_type_of_their_array_have_it(tmp_path: Path) -> None:
+    root = zarr.create_group(tmp_path / "a.zarr")
+    said = {"flag_values": [1, 2], "missing_value": -9.0, "valid_range": [0, 300], "valid_min": 0.5, "n": 1}
+    root.create_array("plain", shape=(1,), dtype="i1", attributes=said)
+    root.create_array("packed", shape=(1,), dtype="i2", attributes={**said, "scale_factor": 0.5})
+    with open_dataset(str(tmp_path / "a.zarr")) as opened:
+        plain, packed = (opened.root.variables[name].attributes for name in ("plain", "packed"))
+        assert {k: v.dtype.str[1:] for k, v in plain.items()} == {
+            "flag_values": "i1", "missing_value": "i1", "valid_range": "i8", "valid_min": "f8", "n": "i8"
+        }  # fmt: skip
+        assert [packed[k].dtype.str[1:] for k in ("flag_values", "missing_value", "valid_range")] == ["i2", "i2", "i8"]
+        assert [plain["flag_values"].tolist(), plain["missing_value"].tolist()] == [[1, 2], [-9]]
+
+
 def test_values_are_those_stored(store: Path) -> None:
     with open_dataset(store) as dataset:
         variables = dataset.root.variables
