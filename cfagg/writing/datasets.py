@@ -21,7 +21,7 @@ from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
-from cfagg.writing.encodable import encodable, of_their_type, with_gaps
+from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
 
@@ -49,6 +49,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     readers |= dict.fromkeys(facts)
     dataset = dataset.drop_vars(again)
     described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
+    described_by = as_coordinates(described_by)
     # Variables whose values stay where they are are not encoded, since that would read dates.
     plain = {
         n: encodable(v, str(n)) if readers[n] is None else v

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,32 @@ from cfagg.writing.netcdf import blocks
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["encodable", "named_dates", "of_their_type", "with_gaps"]
+__all__ = ["as_coordinates", "encodable", "named_dates", "of_their_type", "with_gaps"]
+
+
+def as_coordinates(variables: Mapping[Any, xr.Variable]) -> dict[Any, xr.Variable]:
+    """Return variables whose coordinates along a dimension, and the bounds of these, are encoded as CF demands.
+
+    They get no ``_FillValue`` unless they have one, and bounds are in the units of their coordinate.
+    """
+    out = dict(variables)
+    for name, variable in variables.items():
+        if variable.dims != (name,):
+            continue
+        own = {**variable.encoding, **variable.attrs}
+        given = {key: own[key] for key in ("units", "calendar") if key in own}
+        real = np.issubdtype(own.get("dtype", int), np.floating)
+        for one in (name, own.get("bounds"), own.get("climatology")):
+            found = variables.get(one)
+            if found is None or found.dtype.kind not in "fmMO" or "_FillValue" in {**found.encoding, **found.attrs}:
+                continue
+            inherited = given if found.dtype.kind in "mMO" and "units" not in found.encoding and "units" in own else {}
+            if found.chunks and inherited:
+                # Of Dask arrays, xarray wants both units and type, or neither; not all bounds are whole numbers.
+                inherited = {**inherited, "dtype": own["dtype"]} if real else {}
+            out[one] = made = found.copy(deep=False)
+            made.encoding = {**inherited, **found.encoding, "_FillValue": None}
+    return out
 
 
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
@@ -36,11 +61,17 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     held = np.dtype(f"{kind}{stored.itemsize}")
     if variable.dtype.kind == "O":
         return variable if variable.chunks else _dates_checked(variable, name, held)
-    if {"scale_factor", "add_offset"}.isdisjoint(encoding) and np.can_cast(variable.dtype, held):
+    fill = next((v for k in ("_FillValue", "missing_value") if (v := encoding.get(k)) is not None), None)
+    # Without a fill value, xarray forgets that stored integers are read as others.
+    forgotten = fill is None and kind != stored.kind and variable.dtype.kind in "fiu"
+    packed = not {"scale_factor", "add_offset"}.isdisjoint(encoding)
+    if not packed and not forgotten and np.can_cast(variable.dtype, held):
         return variable
-    has_fill = any(encoding.get(key) is not None for key in ("_FillValue", "missing_value"))
+    # xarray puts the fill value among the reals, of which large integers, such as netCDF's default one, are none.
+    rounded = variable.dtype.kind == "f" and fill is not None and _is_rounded(fill, variable.dtype)
+    replaced = rounded and not packed and "_Unsigned" not in encoding
     # Dates and durations that are missing are the least integer of 64 bits, in memory as in the file.
-    has_fill |= variable.dtype.kind in "mM" and stored.itemsize == 8
+    has_fill = (fill is not None and rounded is replaced) or (variable.dtype.kind in "mM" and stored.itemsize == 8)
     check = partial(
         _checked,
         name=name,
@@ -48,15 +79,31 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
         scale=encoding.get("scale_factor", 1),
         offset=encoding.get("add_offset", 0),
         has_fill=has_fill,
+        fill=fill if replaced else None,
+        kind=stored.kind if replaced or forgotten else None,
     )
+    made = variable.copy(deep=False)
+    if forgotten:
+        packing = {k: encoding[k] for k in ("scale_factor", "add_offset", "_Unsigned") if k in encoding}
+        made.attrs = {**variable.attrs, **packing}
+        made.encoding = {k: v for k, v in encoding.items() if k not in packing}
     if variable.chunks:
         data: Any = variable.data
-        return variable.copy(data=data.map_blocks(check, dtype=data.dtype, meta=data._meta))
+        dtype = stored.newbyteorder("=") if replaced or forgotten else data.dtype
+        return made.copy(data=data.map_blocks(check, dtype=dtype, meta=data._meta.astype(dtype)))
     values = variable.values
+    if replaced or forgotten:
+        return made.copy(data=check(values))
     for part in blocks(values.shape, 8):  # packed numbers take 8 bytes each while they are checked
         check(np.asarray(values[part]))
     loaded = variable.copy(data=values)
     return _dates_checked(loaded, name, held) if variable.dtype.kind in "mM" else loaded
+
+
+def _is_rounded(fill: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a fill value is an integer that a type of reals does not represent exactly."""
+    value = np.asarray(fill).reshape(-1)[:1]
+    return value.dtype.kind in "iu" and bool(value.size) and float(value.astype(dtype)[0]) != int(value[0])
 
 
 def of_their_type(encoded: xr.Variable, given: xr.Variable, name: str) -> xr.Variable:
@@ -117,15 +164,28 @@ def with_gaps(variable: xr.Variable) -> xr.Variable:
 
 
 def _checked(
-    values: npt.NDArray[Any], *, name: str, stored: np.dtype[Any], scale: Any, offset: Any, has_fill: bool
+    values: npt.NDArray[Any],
+    *,
+    name: str,
+    stored: np.dtype[Any],
+    scale: Any,
+    offset: Any,
+    has_fill: bool,
+    fill: Any,
+    kind: str | None,
 ) -> npt.NDArray[Any]:
-    """Return values unchanged, or raise an error for the first one that the stored integers cannot represent."""
+    """Return values, or raise an error for the first one that the stored integers cannot represent.
+
+    They are unchanged, or with a `kind` of integers the stored ones, with the fill value where they are missing.
+    """
     missing = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values) if values.dtype.kind == "f" else None
     bad = np.zeros(values.shape, bool) if missing is None or has_fill else missing
+    packed = values
     if values.dtype.kind not in "mM":
         limits = np.iinfo(stored)
         with np.errstate(all="ignore"):
-            packed = values if (scale, offset) == (1, 0) else (values - np.float64(offset)) / np.float64(scale)
+            if (scale, offset) != (1, 0):
+                packed = (values - np.float64(offset)) / np.float64(scale)
             if packed.dtype.kind == "f":
                 packed = np.around(packed)
         # The largest 64-bit integers are no floating-point numbers; the next ones are out of range.
@@ -134,12 +194,17 @@ def _checked(
         bad = bad | outside
     if bad.any():
         value = values[bad][0]
-        remedy = "give it a _FillValue" if missing is not None and missing[bad][0] else "choose another type or packing"
+        another = f"give it a _FillValue that {values.dtype} represents"
+        remedy = another if missing is not None and missing[bad][0] else "choose another type or packing"
         raise ConformError(
             f"variable {name!r}: the value {value} cannot be stored as {stored}, the type in its encoding; {remedy} "
             "there, or remove the type from it"
         )
-    return values
+    if kind is None:
+        return values
+    out = np.full(values.shape, 0 if fill is None else np.asarray(fill).reshape(-1)[0], stored)
+    np.copyto(out, packed, where=True if missing is None else ~missing, casting="unsafe")
+    return out.view(f"{kind}{stored.itemsize}")
 
 
 @contextmanager
@@ -150,19 +215,23 @@ def named_dates(target: str, variables: Callable[[], xr.Dataset]) -> Iterator[No
     except ValueError as error:
         if isinstance(error, CfaggError):
             raise
-        found = {str(n): v for n, v in variables().variables.items() if v.chunks and "units" in v.encoding}
-        name = next((n for n, v in found.items() if str(error) == _flaw(v)), None)
+        given = variables().variables
+        # In netCDF, bounds have the units of their coordinate.
+        of = {b: v.encoding for v in given.values() for b in (v.attrs.get("bounds"), v.attrs.get("climatology"))}
+        name = next((n for n, v in given.items() if v.chunks and str(error) in (_flaw(v), _flaw(v, of.get(n)))), None)
         if name is None:
             raise
         raise ConformError(f"{target} was not written: variable {name!r}: {error}") from error
 
 
-def _flaw(variable: xr.Variable) -> str | None:
-    """Return why xarray cannot encode a variable, or `None` if it can."""
+def _flaw(variable: xr.Variable, of: Mapping[Any, Any] | None = None) -> str | None:
+    """Return why xarray cannot encode a variable, which may be bounds of another, or `None` if it can."""
     from xarray.conventions import encode_cf_variable
 
+    given = variable.copy(deep=False)
+    given.encoding = {k: v for k, v in (of or {}).items() if k in ("units", "calendar")} | variable.encoding
     try:
-        encode_cf_variable(variable).compute()
+        encode_cf_variable(given).compute()
     except ValueError as error:
         return str(error)
     return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import cftime
 import netCDF4
 import numpy as np
+import numpy.testing as npt
 import pytest
 import xarray as xr
 import zarr
@@ -67,6 +69,30 @@ def test_all_other_values_are_written_as_xarray_writes_them(
     xr.testing.assert_equal(xr.open_zarr(tmp_path / "a.zarr").load().astype(dataset.v.dtype), dataset)
 
 
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize("key", ["_FillValue", "missing_value"])
+@pytest.mark.parametrize(
+    ("dtype", "real", "fill"), [("i8", "f8", -(2**63) + 2), ("u8", "f8", 2**64 - 2), ("i4", "f4", -(2**31) + 1)]
+)
+def test_missing_values_become_a_fill_value_that_reals_do_not_represent(
+    tmp_path: Path, dtype: str, real: str, fill: int, key: str, chunks: int | None
+) -> None:
+    dataset = xr.Dataset({"v": ("x", np.array([1, np.nan, 3], real)), "one": np.array(np.nan, real)})
+    for variable in dataset.variables.values():
+        variable.encoding = {"dtype": dtype, key: np.array([fill], dtype)[0]}
+    if chunks:
+        dataset = dataset.chunk(x=chunks)
+    for name in ("a.zarr", "a.nc"):
+        cfagg.write(dataset, tmp_path / name)
+        found = cfagg.read(tmp_path / name, mask_and_scale=False)
+        assert found["v"].values.tolist() == [1, fill, 3]
+        assert (found["v"].dtype, found["one"].item()) == (np.dtype(dtype), fill)
+        assert found["v"].attrs[key] == fill
+    dataset["v"].encoding["scale_factor"] = 0.5
+    with pytest.raises(ConformError, match=r"nan cannot be stored as .*; give it a _FillValue that float"):
+        cfagg.write(dataset, tmp_path / "b.zarr")
+
+
 @pytest.mark.parametrize("dtype", ["i4", "f4", "i8", "f8"])
 def test_dates_of_dask_are_written_in_the_type_of_their_encoding(tmp_path: Path, dtype: str) -> None:
     dates = np.array(["2000-01-01", "2000-01-03", "NaT"], "M8[ns]")
@@ -79,6 +105,61 @@ def test_dates_of_dask_are_written_in_the_type_of_their_encoding(tmp_path: Path,
     with pytest.raises(ConformError, match="encoded date 172800 cannot be stored as int8"):
         cfagg.write(dataset, tmp_path / "b.zarr")
     assert not (tmp_path / "b.zarr").exists()
+
+
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize(
+    ("values", "encoding", "stored"),
+    [
+        (np.array([1, 80.5, 127.5], "f4"), {"dtype": "i1", "_Unsigned": "true", "scale_factor": 0.5}, [2, -95, -1]),
+        (np.array([2, 200, 255], "u1"), {"dtype": "i1", "_Unsigned": "true"}, [2, -56, -1]),
+        (np.array([2, -56, -1], "i1"), {"dtype": "u1", "_Unsigned": "false"}, [2, 200, 255]),
+    ],
+)
+def test_integers_that_are_read_as_others_stay_so_without_a_missing_value(
+    tmp_path: Path, values: Any, encoding: dict[str, Any], stored: list[int], chunks: int | None
+) -> None:
+    dataset = xr.Dataset({"v": ("x", values), "one": values[2]})
+    for variable in dataset.variables.values():
+        variable.encoding = encoding
+    for name in ("a.zarr", "a.nc"):
+        cfagg.write(dataset if chunks is None else dataset.chunk(x=chunks), tmp_path / name)
+        found = cfagg.read(tmp_path / name, mask_and_scale=False)
+        assert (found["v"].dtype, found["v"].values.tolist()) == (np.dtype(encoding["dtype"]), stored)
+        xr.testing.assert_equal(cfagg.read(tmp_path / name).load(), dataset)
+    with pytest.raises(ConformError, match=r"the value .* cannot be stored as u?int8"):
+        cfagg.write(dataset.assign(v=dataset["v"].copy(data=np.array([2, 3, 1e3]))), tmp_path / "b.zarr")
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap"])
+@pytest.mark.parametrize("chunks", [None, 2])
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc", "a.nca"])
+def test_coordinates_and_their_bounds_are_encoded_as_cf_demands(
+    tmp_path: Path, calendar: str, chunks: int | None, name: str
+) -> None:
+    dates = xr.date_range("2000-01-01", periods=4, calendar=calendar, use_cftime=calendar == "noleap")
+    given = {
+        "tas": ("time", np.arange(4.0), {"standard_name": "air_temperature", "units": "K"}),
+        "time_bnds": (("time", "two"), np.stack([dates.values, (dates + timedelta(hours=12)).values], 1)),
+    }
+    times = ("time", dates.values, {"standard_name": "time", "bounds": "time_bnds"})
+    dataset = xr.Dataset(given, {"time": times, "x": ("x", [1.5])}, {"Conventions": "CF-1.13"})
+    dataset["x"].attrs = {"standard_name": "longitude", "units": "degrees_east"}
+    dataset["time"].encoding = {"units": "days since 1999-01-01", "calendar": calendar, "dtype": "f8"}
+    cfagg.write(dataset if chunks is None else dataset.chunk(time=chunks), tmp_path / name)
+    found = cfagg.read(tmp_path / name, decode_cf=False)
+    assert not any("_FillValue" in found[n].attrs for n in ("time", "time_bnds", "x"))
+    assert found["time_bnds"].attrs.get("units", "days since 1999-01-01") == "days since 1999-01-01"
+    npt.assert_array_equal(found["time_bnds"][0].values, [365, 365.5])
+    assert not [f for f in cfagg.check(tmp_path / name, data=True).findings if f.severity == "error"]
+
+
+def test_dates_of_dask_in_units_without_a_type_are_refused_by_name(tmp_path: Path) -> None:
+    dates = np.array(["2000-01-01", "2000-01-03"], "M8[ns]")
+    dataset = xr.Dataset({"b": (("time", "two"), dates[:, None])}, {"time": ("time", dates, {"bounds": "b"})}).chunk()
+    dataset["time"].encoding = {"units": "days since 1999-01-01"}
+    with pytest.raises(ConformError, match=r"a\.nc was not written: variable 'b': .*units"):
+        cfagg.write(dataset, tmp_path / "a.nc")
 
 
 def test_stored_values_that_were_not_decoded_are_written_as_they_are(tmp_path: Path) -> None:

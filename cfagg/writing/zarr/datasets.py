@@ -21,7 +21,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.encodable import encodable, of_their_type, with_gaps
+from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
@@ -47,7 +47,7 @@ def write_dataset(
     lazy = [v._data for v in dataset.variables.values() if not v._in_memory]
     refuse_own_source(target, lazy, overwrite=overwrite)
     variables, attributes = xarray.conventions.encode_dataset_coordinates(dataset)
-    jobs = [_job(name, variable) for name, variable in named(variables, "dataset").items()]
+    jobs = [_job(name, variable) for name, variable in named(as_coordinates(variables), "dataset").items()]
     documents = {job.made.path: job.document for job in jobs}
     about = _attributes(attributes)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
