@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cfagg.arrays.hidden_dimensions import hidden, hidden_in
 from cfagg.arrays.scoping import Scoping, Stated, Variable
 from cfagg.display.sizes import count_text
 from cfagg.errors import (
@@ -238,8 +239,13 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
     try:
         with opened_handle(handle) as dataset:
             model, stated = str(dataset.data_model), _stated(dataset)
-            untyped = dict(_untyped(stated, handle) if dataset.disk_format == "HDF5" else ())
-        source = Source(name, model, _root(stated, name, handle, given), substitutions=given)
+            untyped: dict[str, str] = {}
+            if dataset.disk_format == "HDF5":
+                from cfagg.formats.hdf5.untyped import untyped_below
+
+                untyped = dict(untyped_below(handle, stated))
+        covered = hidden(stated, handle)
+        source = _with_links(Source(name, model, _root(stated, name, handle, given), substitutions=given), covered)
         return _with_links(source, untyped, untyped=True)
     except (AccessError, SourceError, UnsupportedError) as error:
         from cfagg.arrays.linked_source import linked_group
@@ -264,6 +270,7 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
         described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
         root = _root(_stated(described), name, handle, substitutions)
         source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), root, substitutions=substitutions)
+        links |= hidden_in(dataset.root)
     return _with_links(source, links)
 
 
@@ -272,6 +279,7 @@ def _with_links(source: Source, links: Mapping[str, str], *, untyped: bool = Fal
         where, _, last = path.rpartition("/")
         message = f"{source.path}: variable {path.lstrip('/')!r} cannot be read: {why}"
         group = source.group(where)
+        group.variables.pop(last, None)
         (group.untyped if untyped else group.unreadable)[last] = _unreadable(where or "/", last, message)
     return source
 
@@ -291,17 +299,6 @@ def _stated(group: netCDF4.Dataset) -> Stated:
         },
         {name: _stated(g) for name, g in group.groups.items()},
     )
-
-
-def _untyped(stated: Stated, handle: Handle) -> Iterator[tuple[str, str]]:
-    """Yield variables that the netCDF library leaves out of a group and those below, by path, with the reason."""
-    from cfagg.formats.hdf5.untyped import untyped
-
-    known = stated.variables.keys() | stated.groups.keys()
-    for name, why in untyped(handle, stated.path, known, stated.dimensions).items():
-        yield f"{stated.path.rstrip('/')}/{name}", why
-    for one in stated.groups.values():
-        yield from _untyped(one, handle)
 
 
 def _root(stated: Stated, file: str, handle: Handle, substitutions: Mapping[str, str]) -> Group:

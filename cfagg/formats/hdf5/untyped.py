@@ -15,7 +15,7 @@ from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
-__all__ = ["failing", "untyped"]
+__all__ = ["failing", "untyped", "untyped_below"]
 
 #: Types by their class in HDF5; a compound may be one because of its members.
 _TYPES = {
@@ -52,6 +52,15 @@ def untyped(handle: Handle, group: str, known: Container[str], dimensions: Conta
     except ERRORS:  # of a damaged file, about which the netCDF library has not complained
         return found
     return found
+
+
+def untyped_below(handle: Handle, stated: Any) -> Iterator[tuple[str, str]]:
+    """Yield variables that the netCDF library leaves out of a group and those below, by path, with the reason."""
+    known = stated.variables.keys() | stated.groups.keys()
+    for name, why in untyped(handle, stated.path, known, stated.dimensions).items():
+        yield f"{stated.path.rstrip('/')}/{name}", why
+    for one in stated.groups.values():
+        yield from untyped_below(handle, one)
 
 
 def _reason(group: Any, file: Any, name: bytes, *, is_dimension: bool) -> str | None:
