@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Clip", "ConvertUnits", "ExcludeDates", "Mask", "MaskInfs", "MaskOutsideRange"]
 
 
+def _numbers(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column; truth values as numbers, since pandas makes objects of them where some are replaced."""
+    column = frame[name]
+    return column.astype(np.float32) if column.dtype == bool else column
+
+
 class _Limited:
     """A filter with a smallest and a largest value for each column; null for no limit."""
 
@@ -38,7 +44,9 @@ class Clip(_Limited):
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with values within the limits."""
         need(frame, self.limits)
-        return frame.assign(**{name: frame[name].clip(low, high) for name, (low, high) in self.limits.items()})
+        return frame.assign(
+            **{name: _numbers(frame, name).clip(low, high) for name, (low, high) in self.limits.items()}
+        )
 
 
 class MaskOutsideRange(_Limited):
@@ -51,7 +59,7 @@ class MaskOutsideRange(_Limited):
         for name, (low, high) in self.limits.items():
             beyond = (frame[name] < low) if low is not None else False
             beyond = beyond | ((frame[name] > high) if high is not None else False)
-            columns[name] = frame[name].mask(beyond)
+            columns[name] = _numbers(frame, name).mask(beyond)
         return frame.assign(**columns)
 
 
@@ -100,7 +108,9 @@ class Mask:
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN for these values."""
         need(frame, self.tests)
-        return frame.assign(**{n: frame[n].mask(_COMPARE[w](frame[n], v)) for n, (w, v) in self.tests.items()})
+        return frame.assign(
+            **{n: _numbers(frame, n).mask(_COMPARE[w](frame[n], v)) for n, (w, v) in self.tests.items()}
+        )
 
 
 class MaskInfs(Made):
@@ -145,7 +155,7 @@ class ExcludeDates:
             gone = np.zeros(len(frame), bool)
             for first, last in pairs:
                 gone |= (dates >= np.datetime64(first)) & (dates < np.datetime64(last) + np.timedelta64(1, "D"))
-            columns[name] = frame[name].mask(gone)
+            columns[name] = _numbers(frame, name).mask(gone)
         return frame.assign(**columns)
 
 

@@ -161,6 +161,21 @@ def test_columns_that_are_not_there_are_named_with_a_hint(name: str, config: dic
         made(name, config).transform(frame())
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "expected"),
+    [
+        ("clip", [0.25, 0.5], [0.5, 0.25, 0.5]),
+        ("mask_outside_range", [0.5, None], [1, np.nan, 1]),
+        ("mask", {"value": 1}, [np.nan, 0, np.nan]),
+        ("exclude_dates", [20200101, 20200101], [np.nan] * 3),
+    ],
+)
+def test_truth_values_are_numbers_where_some_are_replaced(name: str, setting: Any, expected: list[float]) -> None:
+    found = made(name, {"wet": setting}).transform(frame(3).assign(wet=[True, False, True]))["wet"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_days_beyond_what_nanoseconds_hold_may_be_excluded(unit: str) -> None:
     given = frame().astype({"date": f"datetime64[{unit}]"})
