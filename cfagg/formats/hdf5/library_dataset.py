@@ -206,16 +206,24 @@ def _type(stored: Any) -> tuple[np.dtype[Any], Kind]:
         if stored.is_variable_str() or stored.get_size() > 1:
             return np.dtype(object), "string"
         return np.dtype("S1"), "char"
-    if isinstance(stored, h5py.h5t.TypeIntegerID):
-        return np.dtype(stored.dtype.str).newbyteorder("="), "integer"
-    if isinstance(stored, h5py.h5t.TypeFloatID):
-        return np.dtype(stored.dtype.str).newbyteorder("="), "float"
-    if isinstance(stored, h5py.h5t.TypeEnumID) and isinstance(stored.get_super(), h5py.h5t.TypeIntegerID):
+    if (number := _number(stored)) is not None:
+        return number, "integer" if isinstance(stored, h5py.h5t.TypeIntegerID) else "float"
+    if isinstance(stored, h5py.h5t.TypeEnumID) and (number := _number(stored.get_super())) is not None:
         names = [stored.get_member_name(i).decode() for i in range(stored.get_nmembers())]
         values = [int(stored.get_member_value(i)) for i in range(len(names))]
-        base = stored.get_super().dtype.newbyteorder("=").str
-        return np.dtype(base, metadata={"enum": dict(zip(names, values, strict=True))}), "other"
+        return np.dtype(number.str, metadata={"enum": dict(zip(names, values, strict=True))}), "other"
     return np.dtype(object), "other"
+
+
+def _number(stored: Any) -> np.dtype[Any] | None:
+    """Return the NumPy type of numbers in native byte order, or `None` for what is none, or is too wide for NumPy."""
+    if not isinstance(stored, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
+        return None
+    try:
+        native: np.dtype[Any] = np.dtype(stored.dtype.str).newbyteorder("=")
+    except (TypeError, ValueError):
+        return None
+    return native
 
 
 def _value(name: str, attribute: Any) -> AttributeValue:
@@ -226,10 +234,10 @@ def _value(name: str, attribute: Any) -> AttributeValue:
         return _texts(name, attribute, stored, empty)
     if isinstance(stored, h5py.h5t.TypeEnumID) and name in VALUES:
         stored = stored.get_super()
-    if not isinstance(stored, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
+    if (number := _number(stored)) is None:
         return Foreign("a value of a user-defined type")
     if empty or 0 in attribute.shape:
-        return np.empty(0, np.dtype(stored.dtype.str).newbyteorder("="))
+        return np.empty(0, number)
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
         return foreign

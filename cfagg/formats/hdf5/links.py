@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.formats.hdf5.library import ERRORS, address_of, file_of
+from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, file_of
 from cfagg.formats.hdf5.proof import prove, prove_file
 from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
@@ -239,7 +239,7 @@ def _check_attributes(owner: Any, name: bytes) -> None:
         _check_text(owner, name, b"_NCProperties")
         return
     if h5py.h5a.exists(owner, b"CLASS"):
-        if not owner.rank:
+        if not owner.rank and _may_be_scale(owner):
             # The library treats it as a dimension, and looks up its length.
             raise UnsoundError(f"{_text(name)!r} is a dimension scale of no dimension")
         _check_text(owner, name, b"CLASS")
@@ -266,6 +266,14 @@ def _check_attributes(owner: Any, name: bytes) -> None:
                 found.read(numbers)
                 if not all(0 <= n < MOST for n in numbers.reshape(-1).tolist()):
                     raise _unsound(name, attribute, f"the number {numbers.reshape(-1)[0]}", f"at most {MOST - 1}")
+
+
+def _may_be_scale(owner: Any) -> bool:
+    """Return whether the library may take an object for a dimension scale: it compares the shorter of two texts."""
+    found = attribute_values(h5py.h5a.open(owner, b"CLASS"))
+    text = b"" if found is None or found.shape or found.dtype.kind != "S" else bytes(found[()]).split(b"\0")[0]
+    length = min(len(text), len(b"DIMENSION_SCALE"))
+    return text[:length] == b"DIMENSION_SCALE"[:length]
 
 
 def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:

@@ -13,6 +13,7 @@ import netCDF4
 import numpy as np
 import pytest
 
+import cfagg
 from cfagg.checking.engine import run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
@@ -597,6 +598,21 @@ def test_odd_datasets_of_hdf5_can_be_read(tmp_path: Path) -> None:
         assert isinstance(half["flag"], Foreign)
         assert np.asarray(half["many"]).tolist() == [1, 2, 3, 4]
         assert (half["nothing"], half["texts"]) == ("", ("a", "bc"))
+
+
+def test_integers_that_numpy_lacks_do_not_keep_the_rest_of_a_file_from_being_checked(tmp_path: Path) -> None:
+    wide = h5py.h5t.STD_U64BE.copy()
+    wide.set_size(16)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+        h5py.h5d.create(file.id, b"wide", wide, h5py.h5s.create_simple((2,)))
+        h5py.h5a.create(file["x"].id, b"start", wide, h5py.h5s.create(h5py.h5s.SCALAR))
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        variables = dataset.root.variables
+        assert {n: v.kind for n, v in variables.items()} == {"x": "float", "wide": "other"}
+        assert variables["x"].values().tolist() == [0, 1, 2]
+        assert isinstance(variables["x"].attributes["start"], Foreign)
+    assert "TYP001" in {f.code for f in cfagg.check(tmp_path / "a.h5").findings if f.variable == "wide"}
 
 
 def test_dimensions_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:

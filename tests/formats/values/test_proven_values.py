@@ -243,6 +243,19 @@ def test_a_dimension_scale_without_a_dimension_is_kept_from_the_netcdf_library_w
     assert checked(tmp_path / "a.h5", "x") == 1.5
 
 
+@pytest.mark.parametrize("text", ["", "D", "DIMENSION_SCALES", "D\0AY"])
+def test_a_scalar_of_another_class_is_read_unless_the_library_may_take_it_for_a_dimension(tmp_path, text):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = 1.5
+        file["x"].attrs["CLASS"] = np.bytes_("ARRAY")  # as PyTables writes it
+    assert cfagg.read(tmp_path / "a.h5")["x"] == 1.5
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["x"] = 1.5
+        file["x"].attrs["CLASS"] = np.array(text.encode(), f"S{len(text) + 1}")
+    with pytest.raises(CfaggError, match="a dimension scale of no dimension"):
+        cfagg.read(tmp_path / "b.h5")
+
+
 def test_values_of_files_that_others_have_open_are_read_as_from_their_paths(tmp_path):
     path = chunked(tmp_path / "a.h5", fletcher32=True, compression="gzip")
     with h5py.File(path) as file, open_dataset(file) as dataset:
