@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import h5py
 import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
-from cfagg.formats.hdf5.library import ERRORS, attribute_values, file_of
+from cfagg.formats.hdf5.attributes import OwnAttributes
+from cfagg.formats.hdf5.bytes import HandleBytes
+from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, file_of
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import prove, prove_file
 from cfagg.formats.hdf5.space import UnsoundError
@@ -198,7 +201,7 @@ def _described(
     if unnamed and not {b"DIMENSION_LIST", b"CLASS"}.intersection(names):
         dims = tuple(f"phony_dim_{d}" for d in range(len(shape)))
     else:
-        dims = _dimensions(file, name, dataset, shape, names)
+        dims = _dimensions(handle, file, name, dataset, shape, names)
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
     return StoredVariable(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
 
@@ -231,8 +234,52 @@ def fill(dataset: Any) -> Any:
     return value.astype(value.dtype.newbyteorder("="))[()]
 
 
+class _Scales:
+    """What is known of the dimension scales of a file; the library lock is held."""
+
+    def __init__(self, handle: Handle, file: Any) -> None:
+        self._own = OwnAttributes(HandleBytes(handle, int(file.get_create_plist().get_userblock())))
+        self._names: dict[int, bytes] = {}
+        self._lengths: dict[int, int] = {}
+        # As in the library, the first of several names counts.
+        file.links.visit(lambda name, link: _note(self._names, name, link), info=True)
+
+    def names(self, file: Any, dataset: Any, references: Any) -> list[str]:
+        """Return the names of the dimensions of a dataset that refers to these scales."""
+        own = self._own.read(address_of(dataset), len(references))
+        if own is not None and own[2] is not None:
+            found = [self._names.get(-1 if at is None else at) for at in own[2]]
+        else:
+            # The library looks for each among all objects.
+            found = [h5py.h5r.get_name(refs[0], file) for refs in references]
+        if None in found:
+            raise _UnclearError  # a reference to nothing
+        return [name.decode().rpartition("/")[2] for name in found if name is not None]
+
+    def longest(self, file: Any, scale: Any) -> int:
+        """Return the length of an unlimited netCDF dimension."""
+        at = address_of(scale)
+        if at not in self._lengths:
+            self._lengths[at] = _longest(file, scale)
+        return self._lengths[at]
+
+
+_known: WeakKeyDictionary[Handle, _Scales] = WeakKeyDictionary()
+
+
+def _scales(handle: Handle, file: Any) -> _Scales:
+    if (found := _known.get(handle)) is None:
+        found = _known[handle] = _Scales(handle, file)
+    return found
+
+
+def _note(names: dict[int, bytes], name: bytes, link: Any) -> None:
+    if link.type == h5py.h5l.TYPE_HARD:
+        names.setdefault(link.u, name)
+
+
 def _dimensions(
-    file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
+    handle: Handle, file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
 ) -> tuple[str, ...]:
     """Return the names of the dimensions; raise an error if the lengths differ from the netCDF ones."""
     if not shape:
@@ -252,15 +299,12 @@ def _dimensions(
         attribute.read(references)
         if references.shape != (len(shape),) or any(len(refs) != 1 for refs in references):
             raise _UnclearError
-        found = [h5py.h5r.get_name(refs[0], file) for refs in references]
-        if None in found:
-            raise _UnclearError  # a reference to nothing
-        names = [name.decode().rpartition("/")[2] for name in found]
+        names = _scales(handle, file).names(file, dataset, references)
     for d, (n, most) in enumerate(zip(shape, limits, strict=True)):
         # An unlimited dimension is as long as the longest variable along it.
         if most != n:
             scale = dataset if references is None else h5py.h5r.dereference(references[d][0], file)
-            if _longest(file, scale) != n:
+            if _scales(handle, file).longest(file, scale) != n:
                 raise _UnclearError
     return tuple(names)
 

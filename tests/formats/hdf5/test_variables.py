@@ -150,6 +150,22 @@ def test_a_shorter_variable_along_an_unlimited_dimension_is_left_to_the_library(
     assert _found(path, "long").header.shape == (3,)
 
 
+def test_dimensions_are_looked_up_once_for_all_variables_that_are_left_to_the_library(tmp_path, monkeypatch):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as d:
+        d.createDimension("time", None)
+        for i in range(20):
+            d.createDimension(f"x{i}", 2)
+            d.createVariable(f"v{i}", "f4", ("time", f"x{i}"))[:] = np.ones((3, 2))
+    calls = []
+    for name in ("get_name", "dereference"):
+        real = getattr(h5py.h5r, name)
+        monkeypatch.setattr(h5py.h5r, name, lambda *given, real=real, name=name: calls.append(name) or real(*given))
+    found = [_expected(tmp_path / "a.nc", f"v{i}").header.dims for i in range(20)]
+    assert found == [("time", f"x{i}") for i in range(20)]
+    assert calls.count("dereference") <= 2 * 20
+    assert "get_name" not in calls
+
+
 def test_a_file_that_is_cut_off_is_left_to_the_library(tmp_path):
     path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros((2, 3)), ["y", "x"], {"units": "K"}))
     whole = (tmp_path / "a.nc").read_bytes()
