@@ -318,7 +318,7 @@ def _preferred(variable: xr.Variable) -> tuple[tuple[int, ...], ...] | None:
     sizes = []
     for dim, length in variable.sizes.items():
         given = found.get(dim, length)
-        if isinstance(given, int):
+        if isinstance(given, int | np.integer):
             given = tuple(min(given, length - i) for i in range(0, length, given)) if given else ()
         if sum(given) != length:
             return None

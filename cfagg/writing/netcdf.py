@@ -14,6 +14,7 @@ import numpy.typing as npt
 from cfagg.display.summary import dtype_name
 from cfagg.errors import UnsupportedError
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.zarr.attributes import fill_of
 from cfagg.writing.attributes import text_flaw
 from cfagg.writing.content import Held
 
@@ -44,6 +45,8 @@ def define(
     if (flaw := type_flaw(dtype)) is not None:
         remedy = "write it as float32" if dtype == np.float16 else "leave it out"
         raise UnsupportedError(f"variable {name!r}: {flaw}; {remedy}")
+    if dtype.kind in "iuf":
+        fill = fill_of({"_FillValue": fill}, dtype.newbyteorder("="), f"variable {name!r}")
     kind: Any = str if dtype.kind in "OUT" else dtype.newbyteorder("=")
     made = group.createVariable(name, kind, dims, fill_value=fill, **options)
     made.set_auto_maskandscale(False)

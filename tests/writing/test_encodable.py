@@ -16,7 +16,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import ConformError, LossError, OptionError, UnsupportedError
+from cfagg.errors import ConformError, ConventionError, LossError, OptionError, UnsupportedError
 
 DATES = np.array(["2000-01-01", "NaT"], "M8[ns]")
 
@@ -312,3 +312,19 @@ def test_attributes_of_unusual_types_are_written_as_they_are_or_are_losses(
     cfagg.write(dataset, tmp_path / "a.nc")
     with netCDF4.Dataset(tmp_path / "a.nc") as file:
         assert np.asarray(file["v"].odd).tolist() == found
+
+
+@pytest.mark.parametrize("role", ["coordinate", "fragment"])
+@pytest.mark.parametrize("fill", [7.5, 1000, np.nan, "text", [1, 2]])
+def test_a_fill_value_that_the_type_does_not_have_is_refused(tmp_path: Path, fill: Any, role: str) -> None:
+    values = ("x", np.array([1, 7], "i1"), {"_FillValue": fill})
+    dataset = xr.Dataset({"v": values}) if role == "fragment" else xr.Dataset({"n": ("x", [1, 2])}, {"v": values})
+    with pytest.raises(ConventionError, match=r"variable 'v': _FillValue = .* is not a single value of type int8"):
+        cfagg.write(dataset, tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_preferred_chunks_may_be_integers_of_numpy(tmp_path: Path) -> None:
+    own = {"preferred_chunks": {"x": np.int64(2)}}
+    cfagg.write(xr.Dataset({"v": ("x", np.arange(5.0), {}, own)}), tmp_path / "a.nc")
+    assert cfagg.open_array(tmp_path / "a.nc", "v").chunks == ((2, 2, 1),)
