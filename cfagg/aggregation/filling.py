@@ -26,7 +26,7 @@ from cfagg.aggregation.names import (
     renamed,
 )
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
-from cfagg.cf.header import plain
+from cfagg.cf.header import frozen, plain
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, turn_of, with_units
 
 __all__ = ["Builder"]
@@ -402,11 +402,5 @@ class Builder:
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return attributes as a hashable key."""
-    return tuple(
-        (k, v if isinstance(v, str) else (np.asarray(v).dtype.str, np.asarray(v).tobytes()))
-        if not isinstance(v, list)
-        else (k, tuple(v))
-        for k, v in sorted(attributes.items())
-        if k not in BOUNDS
-    )
+    """Return attributes as a hashable key, without the names of bounds."""
+    return frozen({name: value for name, value in sorted(attributes.items()) if name not in BOUNDS})

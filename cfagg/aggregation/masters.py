@@ -204,7 +204,9 @@ def _plain_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return one is other or bool(same_value(one, other) if isinstance(one, np.ndarray) else one == other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return type(one) is type(other) and same_value(one, other)
+    return one is other or bool(one == other)
 
 
 def _stored_alike(one: Stated, other: Stated) -> bool:

@@ -24,7 +24,7 @@ from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.subarray import Fragment, Indices, compose
 from cfagg.cf import conform
-from cfagg.cf.header import Header
+from cfagg.cf.header import Header, frozen
 from cfagg.cf.missing import default_fill
 from cfagg.conventions import part
 from cfagg.conventions.detection import mark_of
@@ -164,7 +164,7 @@ class AggregationReader(Reader):
         last = self._last
         if last is not None and last[0] == layout and _is_alike(last[1], header):
             return last[2]
-        key = (layout, header.dims, header.shape, header.dtype, _frozen(header.attributes))
+        key = (layout, header.dims, header.shape, header.dtype, frozen(header.attributes))
         with self._lock:
             found = self._recipes.get(key)
         if found is None:
@@ -355,12 +355,4 @@ def _is_alike(one: Header, other: Header) -> bool:
         and one.dims == other.dims
         and one.shape == other.shape
         and one.dtype == other.dtype
-    )
-
-
-def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return attributes as a hashable key."""
-    return tuple(
-        (k, v if isinstance(v, str) else (np.asarray(v).dtype.str, np.asarray(v).tobytes()))
-        for k, v in attributes.items()
     )

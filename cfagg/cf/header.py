@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Header", "plain"]
+__all__ = ["Header", "frozen", "plain"]
 
 
 @dataclass(frozen=True)
@@ -33,3 +33,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+def frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return attributes as a hashable key, the same only for values of the same types.
+
+    >>> frozen({"units": "K", "levels": [[1, 2], [3]]})
+    (('units', 'K'), ('levels', ('list', '[[1, 2], [3]]')))
+    """
+    return tuple((name, value if isinstance(value, str) else _frozen(value)) for name, value in attributes.items())
+
+
+def _frozen(value: Any) -> tuple[Any, ...]:
+    """Return numbers as bytes, and what only JSON has, such as lists in lists, as text."""
+    found = np.asarray(value) if isinstance(value, np.ndarray | np.generic | int | float) else None
+    if found is None or found.dtype == object:
+        return type(value).__name__, repr(value)
+    return found.dtype.str, found.shape, found.tobytes()

@@ -358,6 +358,30 @@ def test_texts_of_attributes_that_differ_are_joined(tmp_path: Path) -> None:
     assert set(left.cfagg.report.groups[0].dropped) == {"comment", "n"}
 
 
+@pytest.mark.parametrize("number", [np.array([1, 2]), np.float32(1)], ids=["several", "one"])
+def test_attributes_that_are_text_in_one_file_and_numbers_in_another_differ(tmp_path: Path, number: Any) -> None:
+    for text, other in ((1, 2), (2, 1)):
+        files = months(tmp_path, 3)
+        for k, value in ((text, "1"), (other, number)):
+            with netCDF4.Dataset(files[k], "a") as file:
+                file["tas"].comment = file["time"].comment = file.comment = value
+        found = cfagg.aggregate(files[1:])
+        assert found.tas.shape == (4, 2, 3)
+        assert "comment" not in {*found.tas.attrs, *found.time.attrs, *found.attrs}
+
+
+def test_attributes_that_only_json_has_are_kept(tmp_path: Path) -> None:
+    stores = [as_zarr(name, 3) for name in months(tmp_path, 2)]
+    given = [[1, 2], [3]], [{"a": [1]}], {"a": 1}
+    for store in stores:
+        for name in ("tas", "lat"):
+            array_of(zarr.open_group(store, mode="r+"), name).attrs.update(dict(zip("xyz", given, strict=True)))
+    found = cfagg.aggregate(stores)
+    for one in (found.tas, found.lat):
+        assert [one.attrs[name] for name in "xyz"] == list(given)
+    npt.assert_array_equal(found.tas.values[2:], cfagg.read(stores[1]).tas.values)
+
+
 def test_long_texts_that_differ_and_those_that_some_lack_are_left_out(tmp_path: Path) -> None:
     files = of_attributes(tmp_path, {"history": "a" * 3000, "note": "x"}, {"history": "b" * 3000}, {"history": "c"})
     assert cfagg.aggregate(files).tas.attrs == TAS
