@@ -110,6 +110,8 @@ def test_what_is_no_path_is_named_for_what_it_is() -> None:
             cfagg.read(wrong)  # type: ignore[arg-type]
     with pytest.raises(cfagg.errors.SourceError, match=r"ftp:// is not read; expected http://"):
         cfagg.read("ftp://example.org/a.nc")
+    with pytest.raises(cfagg.errors.SourceError, match=r"s3:/bucket/a.nc is not a URL: there is one slash after s3:"):
+        cfagg.read("s3:/bucket/a.nc")
     with pytest.raises(cfagg.errors.OptionError, match=r"cf_version=1\.8 is not text; write it in quotes"):
         cfagg.check(cfagg.demo.sample("test1.nc"), cf_version=1.8)
 

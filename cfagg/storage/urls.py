@@ -163,6 +163,11 @@ def a_place(
         return Url(text, Options(options, tuple(a for a in paths(allow) if is_url(a))))
     if not text or "\0" in text:
         raise SourceError(f"{text!r} is not a file name")
+    scheme, _, rest = text.partition(":/")
+    if scheme.lower() in SCHEMES and not rest.startswith("/") and not os.path.lexists(text):
+        raise SourceError(
+            f"{redacted(text)} is not a URL: there is one slash after {scheme}:, and no such file; write {scheme}://"
+        )
     other = _URL.match(text)
     if other is not None and not os.path.lexists(text):
         raise SourceError(
