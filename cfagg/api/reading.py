@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -24,7 +25,7 @@ from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head
 from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import worker_count
-from cfagg.storage.urls import Url, a_place, is_url
+from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -217,10 +218,11 @@ def open_aggregation(
         handles.renew(place)  # in its current state, whatever was cached
     source = open_any(place, substitutions=changes)
     _, found = source.find(variable)
+    if not isinstance(found, Aggregation) and source.format == KERCHUNK:
+        found = aggregation_of(source, variable)
     if isinstance(found, Aggregation):
-        return found
-    if source.format == KERCHUNK:
-        return aggregation_of(source, variable)
+        # Its references start at its file, wherever the process will be when it is written.
+        return replace(found, source=absolute(found.source)) if found.source else found
     known = [
         f"{g.path.rstrip('/')}/{n}"
         for g in source.root.walk()

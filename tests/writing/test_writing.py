@@ -903,3 +903,17 @@ def test_dimensions_whose_names_have_blanks_are_losses_and_variables_keep_theirs
     assert [(loss.variable, loss.what) for loss in report.losses] == [("v", "dimension"), ("v", "the variable")]
     found = cfagg.read(tmp_path / "a.nc")
     assert {name: one.values.tolist() for name, one in found.data_vars.items()} == {"my var": [0, 1, 2]}
+
+
+def test_an_aggregation_opened_by_a_relative_name_is_written_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copytree(sample("sst"), tmp_path / "sst")
+    shutil.copy(sample("sst.nca"), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = cfagg.open_aggregation("sst.nca", "surface_temperature")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    cfagg.write(found, tmp_path / "again.nca")
+    again = cfagg.open_array(tmp_path / "again.nca", "surface_temperature")
+    assert np.array_equal(again[0, 0], cfagg.open_array(sample("sst.nca"), "surface_temperature")[0, 0], equal_nan=True)
