@@ -78,13 +78,14 @@ def test_an_unknown_variable_is_an_error_that_names_the_known_ones(show):
 
 def test_references_are_listed_with_what_the_access_policy_says_and_none_is_opened(show, tmp_path):
     files = ["parts/a.nc", "/elsewhere/b.nc", "../c.nc", "https://example.org/d/d.nc", "ftp://example.org/e.nc"]
+    files.append("/else where/f.nc")
     path = aggregation_file(tmp_path / "x.nca", files)
     lines = [line.split("\t") for line in show(path, "--references").out.splitlines()]
     assert [line[2] for line in lines] == files
     above = os.path.realpath(tmp_path.parent)
     assert [line[0] for line in lines] == [
         "inside", "needs --allow /elsewhere", f"needs --allow {above}", "needs --allow https://example.org/d",
-        "refused",
+        "refused", "needs --allow '/else where'",
     ]  # fmt: skip
 
 

@@ -177,6 +177,7 @@ def test_a_row_of_wgdos_may_lack_one_value_which_is_missing_with_a_warning() -> 
     ("change", "text"),
     [
         ({7: 12 << 16 | 0}, "row 1 of WGDOS packing holds fewer values"),  # three values
+        ({4: 31 << 16 | 1}, "row 0 of WGDOS packing holds fewer values"),  # two values
         ({7: 5}, "row 1 of WGDOS packing is damaged"),
         ({2: 2 << 16 | 3}, r"do not begin as WGDOS packing of shape \(2, 3\)"),
         ({0: 9}, "8 words of WGDOS packing, whose header gives 9"),
