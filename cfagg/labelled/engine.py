@@ -13,7 +13,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.arrays.joined_source import JoinedSource
-from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError
+from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError, UnsupportedError
 from cfagg.formats.opening import KERCHUNK
 from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import a_place
@@ -182,6 +182,7 @@ def _open(
         variables = source.group(name).variables.items()
         for own, one in variables:
             _check_references(path, own, one.attributes, decoding.get("decode_coords", True))
+        _check_scalars(path, {own: one.dims for own, one in variables if own not in dropped})
         check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
         store = AggregationStore(
@@ -216,6 +217,17 @@ def _warn_of_untyped(untyped: Mapping[str, CfaggError]) -> None:
             f"{error.message}; it is left out (with drop_variables={[name]!r}, without this warning)",
             CfaggWarning,
             stacklevel=2,
+        )
+
+
+def _check_scalars(path: object, dims: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise an error for variables without dimensions that have the name of one, as MINC files do."""
+    used = {name for own in dims.values() for name in own}
+    if scalars := [name for name, own in dims.items() if not own and name in used]:
+        raise UnsupportedError(
+            f"{path}: variable {scalars[0]!r} has no dimensions, but other variables have a dimension of that name, "
+            f"which no xarray.Dataset can have; leave it out with drop_variables={scalars!r}, or read one variable "
+            "with cfagg.open_array"
         )
 
 

@@ -21,6 +21,7 @@ from cfagg.errors import (
     UnitsError,
     UnknownConventionWarning,
     UnreadableAggregationError,
+    UnsupportedError,
 )
 from cfagg.labelled import zarr as zarr_engine
 from tests import nca_files
@@ -303,6 +304,17 @@ def test_units_that_are_a_number_are_not_taken_for_a_unit(tmp_path, units, facto
             cfagg.read(path).load()
     else:
         np.testing.assert_array_equal(cfagg.read(path).tas, MASTER * factor)
+
+
+def test_a_scalar_with_the_name_of_a_dimension_is_named(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.mnc", "w", format="NETCDF3_CLASSIC") as d:
+        d.createDimension("zspace", 3)
+        d.createVariable("zspace", "i4", ())[:] = 7  # only its attributes count, as in MINC
+        d.createVariable("image", "f4", ("zspace",))[:] = [1, 2, 3]
+    with pytest.raises(UnsupportedError, match=r"a\.mnc: variable 'zspace' has no dimensions, but .*=\['zspace'\]"):
+        cfagg.read(tmp_path / "a.mnc")
+    assert cfagg.read(tmp_path / "a.mnc", drop_variables=["zspace"])["image"].values.tolist() == [1, 2, 3]
+    assert cfagg.open_array(tmp_path / "a.mnc", "zspace")[...] == 7
 
 
 @pytest.mark.parametrize("several", [["a.nc", "b.nc"], ("a.nc",), "data/*.nc", "a?.nc"])
