@@ -186,7 +186,7 @@ def _after_reform(values: Values, source: Form, target: Form, where: str) -> Val
 def _converted(
     values: Values, source: Form, target: Form, change: tuple[Fraction, Fraction], where: str
 ) -> Values:  # fmt: skip
-    """Return values in other units: integers exactly, reals rounded once."""
+    """Return values in other units: integers exactly, reals rounded once, and times as exactly as 8-byte reals."""
     missing = source.missing(values)
     scale, offset = change
     if values.dtype.kind in "iu":
@@ -202,6 +202,13 @@ def _converted(
         out: Values = whole // common if not (whole % common).any() else whole / common
     else:
         out = np.where(missing, np.nan, values).astype("f8") * float(scale) + float(offset)
+    if target.is_time and target.dtype.kind == "f":
+        # Days in 4 bytes may be minutes off.
+        with np.errstate(all="ignore"):
+            off = np.abs(out.astype(target.dtype).astype("f8") - out)
+            bad = ~missing & (off > 8 * np.spacing(np.abs(out).astype("f8")))
+        if bad.any():
+            raise _inexact(where, out, bad, target)
     return _exact(out, missing, out if target.dtype.kind != "f" else None, target, where)
 
 

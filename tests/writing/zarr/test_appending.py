@@ -308,6 +308,19 @@ def test_times_that_the_units_of_the_store_cannot_say_are_refused(tmp_path: Path
         cfagg.append(store, tmp_path / "late.nc", "time", on_loss="drop")
 
 
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_times_in_other_units_are_not_rounded_to_reals_of_4_bytes(dtype: str, tmp_path: Path) -> None:
+    def times(values: list[int], units: str, dtype: str) -> xr.Dataset:
+        return xr.Dataset(coords={"time": ("time", np.array(values, dtype), {"units": units})})
+
+    store = tmp_path / "a.zarr"
+    cfagg.write(times([876576, 876600], "hours since 1900-01-01", "f4"), store)
+    cfagg.append(store, times([2880], "minutes since 2000-01-01", dtype), "time", on_loss="drop")
+    assert xr.open_zarr(store).time.values[-1] == np.datetime64("2000-01-03")
+    with pytest.raises(ConformError, match="cannot be stored exactly"):
+        cfagg.append(store, times([2900], "minutes since 2000-01-01", dtype), "time", on_loss="drop")
+
+
 def test_another_calendar_is_refused(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
     other = series(5, 1)
