@@ -11,7 +11,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -336,13 +336,15 @@ def _tasks(
 def _put_all(place: Place, tasks: Iterator[tuple[Slab, Iterable[Object]]], workers: int) -> tuple[int, int]:
     """Write objects; return their number and bytes."""
     first = list(islice(tasks, 9))
-    done: Iterable[tuple[int, int]]
+    done: Generator[tuple[int, int]]
     if len(first) <= 8 and not place.remote:
-        done = [put_objects(place, *task) for task in first]  # threads would cost more than they save
+        done = (put_objects(place, *task) for task in first)  # threads would cost more than they save
     else:
         threads = max(workers, 8 if place.remote else 1)
         done = run_threads(lambda task: put_objects(place, *task), chain(first, tasks), threads, "append")
     count = stored = 0
-    for n, size in done:
-        count, stored = count + n, stored + size
+    # Threads end before an interrupt is passed on: nothing may be written while the append is taken back.
+    with contextlib.closing(done):
+        for n, size in done:
+            count, stored = count + n, stored + size
     return count, stored
