@@ -125,6 +125,10 @@ class AggregationReader(Reader):
         found.has_gaps = True
         return found
 
+    def refuse_changed(self) -> None:
+        """Raise an error if one of the local files has changed, or is gone, since it was scanned."""
+        self._fragments.refuse_changed()
+
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._recipes: OrderedDict[Any, conform.Recipe] = OrderedDict()

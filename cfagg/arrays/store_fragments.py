@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
     from cfagg.arrays.source import OtherSource, Variable
 
-__all__ = ["STORES", "open_array"]
+__all__ = ["STORES", "changed", "open_array", "refuse_changed"]
 
 #: Names in partitions of the formats of fragments that are arrays in stores, including references to chunks.
 STORES = ("zarr", "kerchunk")
@@ -30,11 +30,8 @@ def open_array(path: str, address: str, access: NamedAccess, name: str | None, w
 
     Links in it may lead to places that `access` allows. A store that has changed since it was scanned is refused.
     """
-    links = tuple(one for one in access.allow if not is_url(one))
     try:
-        state = _state(path, links, access.states.seen.get(name or ""))
-        if name is not None and state is not None and access.states.is_changed(name, *state):
-            raise FragmentMismatchError(f"{where}: {name} has changed since it was scanned; aggregate the files again")
+        links, state = refuse_changed(path, access, name, where)
         source = _store(path, links, state)
         group, found = source.find(address)
         reader: Reader = source.reader(group.path, cast("Variable", found), 1)  # there are no aggregations in stores
@@ -42,6 +39,22 @@ def open_array(path: str, address: str, access: NamedAccess, name: str | None, w
         kind = FragmentNotFoundError if isinstance(error, SourceError) else UnsupportedError
         raise kind(f"{where}: {error.message}") from error
     return Header(path, found.name, found.dims, reader.shape, reader.dtype, found.attributes), reader
+
+
+def refuse_changed(
+    path: str, access: NamedAccess, name: str | None, where: str
+) -> tuple[tuple[str, ...], tuple[int, int, int] | None]:
+    """Raise an error if a store has changed since it was scanned; return where its links may lead, and its state."""
+    links = tuple(one for one in access.allow if not is_url(one))
+    state = _state(path, links, access.states.seen.get(name or ""))
+    if name is not None and state is not None and access.states.is_changed(name, *state):
+        raise changed(name, where)
+    return links, state
+
+
+def changed(name: str, where: str) -> FragmentMismatchError:
+    """Return the error that a file is not the one that was scanned: its values would get outdated coordinates."""
+    return FragmentMismatchError(f"{where}: {name} has changed since it was scanned; aggregate the files again")
 
 
 @lru_cache(maxsize=64)

@@ -70,6 +70,26 @@ class Reference:
     second: Fraction
     calendar: str
 
+    @property
+    def alone(self) -> str:
+        """Unit and epoch if other times can only be compared with these, which have both in common; else empty.
+
+        >>> parse("month since 2000-1-1", None).alone, parse("day since 2000-1-1 6:0", "utc").alone
+        ('month since 2000-01-01', 'since 2000-01-01 06:00:0')
+        """
+        if self.unit is not None and self.calendar not in _UNCOUNTED:
+            return ""
+        year, month, day = (int(n) for n in from_days(_rule(self.calendar), self.day))
+        minutes, second = divmod(self.second, 60)
+        clock = f" {minutes // 60:02}:{minutes % 60:02}:{second}" if self.second else ""
+        word = self.word if self.unit is None else ""
+        return f"{word} since {year:04}-{month:02}-{day:02}{clock}".strip()
+
+
+def _rule(calendar: str) -> str:
+    """Return the calendar by which days are counted."""
+    return "proleptic_gregorian" if calendar in {"tai", *_UNCOUNTED} else calendar
+
 
 def canonical(calendar: str | None) -> str:
     """Return the canonical name of a calendar, by default the standard calendar."""
@@ -90,8 +110,7 @@ def parse(units: str, calendar: str | None) -> Reference:
     found = parse_datetime(date)
     if found is None or found.rest or found.offset is None:
         raise CalendarError(f"the date {date!r} of units {units!r} cannot be parsed; write it as 2000-01-31 12:00:00")
-    rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
-    days, there = to_days(rule, *found.date)
+    days, there = to_days(_rule(name), *found.date)
     if not there or clock_problem(found, name):
         raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
     hour, minute, _ = found.clock

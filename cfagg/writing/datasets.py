@@ -72,6 +72,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
         if again and isinstance(named := own.pop("coordinates", None), str):
             own |= {"coordinates": kept} if (kept := " ".join(w for w in named.split() if w not in again)) else {}
         if isinstance(reader, AggregationReader):
+            reader.refuse_changed()
             made = _renamed(reader.aggregation, name, dataset.variables[given], own)
             held_so = facts.keys() - again
             made = replace(made, terms={k: v for k, v in made.terms.items() if held_so.isdisjoint({k, f"{name}_{k}"})})

@@ -22,7 +22,15 @@ from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_any
 from cfagg.demo import sample
-from cfagg.errors import AccessError, CalendarError, FragmentMismatchError, LossError, OptionError, UnsupportedError
+from cfagg.errors import (
+    AccessError,
+    CalendarError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    LossError,
+    OptionError,
+    UnsupportedError,
+)
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from tests.aggregation.months import month, months
@@ -214,6 +222,57 @@ def test_a_store_whose_chunks_moved_to_another_place_since_it_was_scanned_is_ref
     (store / "time_bnds" / "c" / "1").rename(store / "time_bnds" / "c" / "2")
     with pytest.raises(FragmentMismatchError, match=r"a\.zarr has changed since it was scanned"):
         found.tas.load()
+
+
+@pytest.mark.parametrize(
+    ("units", "calendar"), [(("months since 2000-01-01", "months since 2001-01-01"), "standard"),
+        (("months since 2000-01-01", "days since 2000-01-01"), "standard"),
+        (("hours since 2000-01-01", "hours since 2000-01-02"), "utc")],
+)  # fmt: skip
+def test_times_that_cannot_be_converted_to_each_other_keep_files_apart(
+    tmp_path: Path, units: tuple[str, str], calendar: str
+) -> None:
+    files = []
+    for k, one in enumerate(units):
+        own = {"standard_name": "time", "units": one, "calendar": calendar}
+        files.append(str(tmp_path / f"{k}.nc"))
+        made = xr.Dataset({"tas": ("time", np.arange(3.0) + 9 * k, TAS)}, {"time": ("time", np.arange(3.0), own)})
+        made.to_netcdf(files[-1])
+    found = cfagg.aggregate(files, decode_times=False, on_overlap="first")
+    assert [found[name].values.tolist() for name in ("tas", "tas_1")] == [[0, 1, 2], [9, 10, 11]]
+    assert "they differ in axes: time" in str(found.cfagg.report)
+    again = files[0].replace("0.nc", "again.nc")
+    with xr.open_dataset(files[0], decode_times=False) as dataset:
+        later = dataset.assign_coords(time=dataset.time + 3)
+        later.time.attrs["units"] = units[0].replace("-01", "-1")
+        later.to_netcdf(again)
+    joined = cfagg.aggregate([files[0], again], decode_times=False)
+    assert joined.time.values.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("change", ["values", "gone"])
+def test_no_references_are_written_to_files_that_changed_since_they_were_scanned(tmp_path: Path, change: str) -> None:
+    files = months(tmp_path, 3)
+    found = cfagg.aggregate(files)
+    cfagg.write(found, tmp_path / "before.nc")
+    if change == "gone":
+        Path(files[1]).unlink()
+    else:
+        with netCDF4.Dataset(files[1], "r+") as root:
+            root["time"][:] += 100
+    with pytest.raises(
+        (FragmentMismatchError, FragmentNotFoundError), match=r"m1\.nc (has changed since|is no longer)"
+    ):
+        cfagg.write(found, tmp_path / "after.nc")
+    assert not (tmp_path / "after.nc").exists()
+
+
+def test_no_references_are_written_to_a_store_that_changed_since_it_was_scanned(tmp_path: Path) -> None:
+    store = as_zarr(months(tmp_path, 1)[0], 3)
+    found = cfagg.aggregate(store)
+    array_of(zarr.open_group(store, mode="r+", use_consolidated=False), "time").attrs["units"] = "days since 1900-01-01"
+    with pytest.raises(FragmentMismatchError, match=r"m0\.zarr has changed since it was scanned"):
+        cfagg.write(found, tmp_path / "after.nc", on_loss="materialise")
 
 
 @pytest.mark.few(2)

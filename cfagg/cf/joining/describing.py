@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
-from cfagg.cf.joining.identities import frozen
+from cfagg.cf.joining.identities import frozen, units_key
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
@@ -357,14 +357,16 @@ def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) 
     made = variable.attributes.made if isinstance(variable.attributes, SharedAttributes) else {}
     before, kept = made.get("structural", (None, ()))
     if before != left:
-        # The origin of times often differs between files.
-        kept = tuple([
-            (k, "since" if k == "units" and isinstance(v, str) and is_reference_time(v) else v)
-            for k, v in key[-1]
-            if k not in left
-        ])  # fmt: skip
+        calendar = variable.text("calendar")
+        kept = tuple([(k, _alike(k, v, calendar)) for k, v in key[-1] if k not in left])
         made["structural"] = left, kept
     return (*key[:-1], kept)
+
+
+def _alike(name: str, value: Any, calendar: str | None) -> Any:
+    """Return an attribute so that origins of times, which often differ between files, are equal if they convert."""
+    of_time = name == "units" and isinstance(value, str) and is_reference_time(value)
+    return units_key(value, calendar) if of_time else value
 
 
 def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:

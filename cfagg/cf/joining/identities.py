@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.calendars import canonical
+from cfagg.cf.calendars import parse as reference
 from cfagg.cf.cell_methods import Interval, parse
+from cfagg.cf.datetimes import calendar_name
 from cfagg.cf.joining.options import Options
 from cfagg.cf.kinds_of_units import is_reference_time, meaning
 from cfagg.cf.packing import Packing
@@ -81,14 +82,22 @@ def _relaxed(variable: Variable, options: Options) -> str | None:
 
 @lru_cache(maxsize=4096)
 def units_key(units: str | None, calendar: str | None) -> Hashable:
-    """Return the meaning of units, with the calendar of reference times; unknown units are returned unchanged."""
+    """Return the meaning of units, with the calendar of reference times; unknown units are returned unchanged.
+
+    Times that others cannot be converted to, such as months since a date, have their unit and reference time, too.
+
+    >>> units_key("days since 2000-1-1", None), units_key("months since 2000-1-1", None)
+    (('reference time', 'standard'), ('reference time', 'standard', 'months since 2000-01-01'))
+    """
     if units is None:
         return None
     if is_reference_time(units):
         try:
-            return "reference time", canonical(calendar)
+            own = reference(units, calendar)
         except CfaggError:
-            return "reference time", calendar
+            # Joining them with others names the file in which the reference time cannot be understood.
+            return "reference time", calendar_name(calendar) or calendar
+        return ("reference time", own.calendar, own.alone) if own.alone else ("reference time", own.calendar)
     found = meaning(units)
     return units if found is None else (tuple(sorted(found.dimension)), found.logarithmic)
 

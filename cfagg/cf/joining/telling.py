@@ -56,7 +56,7 @@ def _units(value: Any) -> str:
     if not isinstance(value, tuple):
         return str(value)
     if value[0] == "reference time":
-        return f"a reference time of calendar {value[1]}"
+        return " ".join([f"a reference time of calendar {value[1]}", *(f"in {own!r}" for own in value[2:])])
     return " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in value[0]) or "dimensionless"
 
 
