@@ -189,7 +189,7 @@ def test_a_format_of_reports_that_is_no_text_is_named() -> None:
 #: Every function of `import cfagg` with its flags.
 FLAGS = [
     (function, name)
-    for function in map(vars(cfagg).get, cfagg.__all__)
+    for function in (getattr(cfagg, name) for name in cfagg.__all__)
     if inspect.isfunction(function)
     for name, given in inspect.signature(function).parameters.items()
     if given.annotation == "bool"
@@ -330,7 +330,7 @@ NONSENSE = [
 #: Options that several functions share, and calls that need no data to refuse them.
 SHARED = [
     (function, name)
-    for function in map(vars(cfagg).get, cfagg.__all__)
+    for function in (getattr(cfagg, name) for name in cfagg.__all__)
     if inspect.isfunction(function)
     for name in inspect.signature(function).parameters
     if name in _SHARED and not (function.__name__ == "append" and name == "on_loss")
@@ -340,13 +340,16 @@ SHARED = [
 @pytest.mark.parametrize(("function", "option"), SHARED, ids=lambda one: getattr(one, "__name__", one))
 def test_an_option_of_the_wrong_kind_is_named_also_where_it_is_not_used(function: Any, option: str) -> None:
     needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
-    given: dict[str, Any] = {p.name: FILE for p in needed if p.kind is not p.VAR_KEYWORD}
+    texts = {"dim": "time", "variable": "tas"}
+    given: dict[str, Any] = {p.name: texts.get(p.name, FILE) for p in needed if p.kind is not p.VAR_KEYWORD}
     if function.__name__ == "create_observations":
         given = {"recipe": RECIPE, "path": "o.zarr"}
     if function.__name__ == "open_rows" or function.__name__ == "open_observations":
         given = {"path": STORE}
     for value in NONSENSE:
-        with pytest.raises((cfagg.errors.OptionError, cfagg.errors.LimitError), match=f"^{option}\\b"):
+        with pytest.raises(
+            (OptionError, cfagg.errors.LimitError, cfagg.errors.UnsupportedError), match=f"^{option}\\b"
+        ):
             function(**given, **{option: value})
 
 
