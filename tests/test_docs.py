@@ -74,6 +74,18 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
+def test_the_examples_import_what_the_installation_page_says_and_nothing_else() -> None:
+    # The page names the extras dask, icechunk and plot; the others are what cfagg itself needs.
+    allowed = {"cfagg", "numpy", "pandas", "xarray", "dask", "icechunk", "matplotlib", "zarr"}
+    found = {}
+    for p in TEXTS:
+        code = "\n".join(b.text for b in pages.blocks(p.read_text(encoding="utf-8")) if b.language == "python")
+        names = set(re.findall(r"^(?:>>> |\.\.\. )? *(?:import|from) ([a-z]\w*)", code, flags=re.MULTILINE))
+        if other := names - allowed - sys.stdlib_module_names:
+            found[p.name] = other
+    assert found == {"unequal.md": {"scipy"}}
+
+
 @pytest.mark.few(15)
 @page
 @pytest.mark.usefixtures("offline")
