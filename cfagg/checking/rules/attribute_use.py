@@ -9,7 +9,9 @@ import numpy as np
 
 from cfagg.cf.attribute_table import attribute_table, uses
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.checking.context import Context, groups, variables
+from cfagg.checking.times import EXPLICIT
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -27,6 +29,9 @@ _COMMON = frozenset(
         "title", "history", "institution", "source", "references", "comment", "long_name", "quantization",
     }
 )  # fmt: skip
+
+#: Attributes by which programs unpack, mask or date values: under its proper name, one changes what they read.
+_DECODING = frozenset({*STORAGE_ATTRIBUTES, *EXPLICIT, "calendar"})
 
 #: Attributes of the dataset as a whole.
 _GLOBAL = ("Conventions", "external_variables", "featureType")
@@ -105,7 +110,7 @@ def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
             # Libraries only accept `_FillValue` before values are written.
             if not common and right != "_FillValue":
                 path = owner.path if isinstance(owner, Variable) else f"{owner.path.rstrip('/')}/"
-                fix = (Edit(None if path == "/" else path, name, rename=right),)
+                fix = (Edit(None if path == "/" else path, name, rename=right, safe=right not in _DECODING),)
             yield Hit(owner, name, f"{message}: rename it", "info" if common else None, fix)
 
 

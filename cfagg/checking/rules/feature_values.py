@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.features import Features, axes_of, features
-from cfagg.checking.missing import missing_mask, unpacked, unsigned
+from cfagg.checking.missing import missing_mask, unpacked, unsigned, unwritten
 from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -29,7 +29,7 @@ def _present(v: Variable) -> npt.NDArray[np.int64]:
 @rule("DSG008", each=lambda c: features(c).counts, needs="data")
 def counts_fill_the_sample_dimension(_: Context, v: Variable, sample: Dimension | None) -> Iterator[Hit]:
     """Counts are not negative and add up to the size of the sample dimension."""
-    if sample is None or v.kind != "integer" or v.dialect is not None:
+    if sample is None or v.kind != "integer" or v.dialect is not None or unwritten(v):
         return
     values = _present(v)
     total = int(values.sum())

@@ -182,8 +182,11 @@ def deprecated_parameters_are_not_used(_: Context, v: Variable) -> Iterator[Hit]
     old = "straight_vertical_longitude_from_pole"
     if name == "polar_stereographic" and old in v.attributes:
         new = "longitude_of_projection_origin"
-        edit = Edit(v.path, old, rename=new) if new not in v.attributes else Edit(v.path, old)
-        yield Hit(v, old, f"{old} is deprecated; use {new}, which means the same", None, (edit,))
+        both, one, other = new in v.attributes, v.numbers(old), v.numbers(new)
+        same = one is not None and other is not None and np.array_equal(one, other)
+        edit = Edit(v.path, old, safe=same) if both else Edit(v.path, old, rename=new)
+        note = "" if same or not both else f", but {new} has another value here"
+        yield Hit(v, old, f"{old} is deprecated; use {new}, which means the same{note}", None, (edit,))
     old = "scale_factor_at_projection_origin"
     if name == "lambert_cylindrical_equal_area" and old in v.attributes:
         yield Hit(v, old, f"{old} is deprecated here; give standard_parallel instead")

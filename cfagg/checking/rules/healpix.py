@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cfagg.checking.axes import name_of
 from cfagg.checking.context import Context
-from cfagg.checking.missing import missing_mask, unsigned
+from cfagg.checking.missing import missing_mask, unsigned, unwritten
 from cfagg.checking.rules.grid_mappings import mappings_named
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -104,7 +104,7 @@ def _indices(c: Context, v: Variable) -> list[Variable]:
 @rule("GMP016", each=lambda c: c.with_standard_name("healpix_index"), needs="data")
 def distinct_indices_are_a_coordinate_variable(c: Context, v: Variable) -> Iterator[Hit]:
     """Distinct HEALPix indices are in a coordinate variable rather than an auxiliary one."""
-    if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
+    if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1 or unwritten(v):
         return
     values = v.values().ravel()
     if np.unique(values).size == values.size:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.checking.context import Context
+from cfagg.checking.missing import unwritten
 from cfagg.checking.rules.grid_mappings import mappings_named
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -29,6 +30,8 @@ def _points(c: Context, mapping: Variable) -> int | None:
         name = mapping.text(attribute)
         target = c.resolver.variable(name, mapping.group)[0] if name else None
         if target is not None and target.kind == "integer" and len(target.stored) == 1 and target.size:
+            if unwritten(target):
+                continue
             values = target.values().astype(np.int64)
             return int(values.sum() if attribute == "points_per_latitude" else values[-1])
     return None
@@ -42,7 +45,7 @@ def reduced_gaussian_index_is_an_index(c: Context) -> Iterator[Hit]:
     for v in c.with_standard_name("reduced_gaussian_index"):
         if v.kind != "integer":
             yield Hit(v, "standard_name", f"reduced_gaussian_index is of type {v.dtype}; expected an integer type")
-        elif c.options.data and len(v.stored) == 1:
+        elif c.options.data and len(v.stored) == 1 and not unwritten(v):
             yield from _values(v, max(points, default=None))
 
 

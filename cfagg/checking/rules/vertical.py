@@ -15,7 +15,7 @@ from cfagg.cf.lists import pairs
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context, once
 from cfagg.checking.lookup import aliases
-from cfagg.checking.missing import missing_mask
+from cfagg.checking.missing import missing_mask, unwritten
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
@@ -296,7 +296,7 @@ def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, V
             have = ", ".join(term.dims)
             message = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected ({', '.join(v.dims)})"
             yield Hit(v, "formula_terms", message)
-    if wrong or sigma is None or zlev is None or not c.options.data:
+    if wrong or sigma is None or zlev is None or not c.options.data or (unwritten(sigma) and unwritten(zlev)):
         return
     one, other = _missing(sigma), _missing(zlev)
     if one is None or other is None:

@@ -61,6 +61,12 @@ def test_letter_case(name: str, right: str, severity: str) -> None:
     assert found.fix == ((Edit("v", name, rename=right),) if severity == "warning" else ())
 
 
+@pytest.mark.parametrize("name", ["Scale_Factor", "Missing_Value", "VALID_MIN", "Calendar"])
+def test_an_attribute_that_changes_what_programs_read_is_not_renamed_unasked(name: str) -> None:
+    (found,) = findings(dataset({name: "1"}), "ATT003")
+    assert found.fix == (Edit("v", name, rename=name.lower(), safe=False),)
+
+
 def test_an_attribute_that_is_there_in_both_cases_is_left_alone() -> None:
     assert codes(dataset({"Units": "m", "units": "m"}), "ATT003") == []
 

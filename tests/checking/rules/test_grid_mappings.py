@@ -214,3 +214,10 @@ def test_an_auxiliary_index_with_repeated_values_may_stay() -> None:
 def test_a_blank_standard_name_is_none() -> None:
     text = projected().replace('"projection_x_coordinate"', '" "')
     assert codes(text, "APF006") == ["APF006"]
+
+
+@pytest.mark.parametrize(("new", "safe"), [("0.", True), ("-45.", False)])
+def test_a_deprecated_longitude_is_not_deleted_unasked_beside_another_one(new: str, safe: bool) -> None:
+    pole = ("straight_vertical_longitude_from_pole = 0.", f"longitude_of_projection_origin = {new}")
+    (found,) = findings(projected('grid_mapping_name = "polar_stereographic"', *pole), "GMP015")
+    assert [(e.value, e.safe) for e in found.fix] == [(None, safe)]
