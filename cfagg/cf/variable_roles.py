@@ -112,9 +112,9 @@ class Roles:
         found = {v for v in self._dataset.variables if v.text("cf_role") in ("mesh_topology", "location_index_set")}
         named = set()
         for mesh in found:
-            for value in mesh.attributes.values():
-                if isinstance(value, str):
-                    named |= {mesh.group.variables[w] for w in value.split() if w in mesh.group.variables}
+            for name in mesh.attributes:
+                if name.endswith(("_coordinates", "_connectivity")) or name in ("mesh", "volume_shape_type"):
+                    named |= {mesh.group.variables[w] for w in mesh.words(name) if w in mesh.group.variables}
         return found | named
 
     @cached_property

@@ -49,6 +49,11 @@ def data_have_the_mandatory_coordinates(c: Context) -> Iterator[Hit]:
             yield Hit(v, "coordinates", f"{names} is not among its coordinates; featureType {type_!r} needs it")
 
 
+def _follows(x: Variable, z: Variable) -> bool:
+    """Whether one coordinate varies with another; a dimension of size 1 that only the other one has may be its own."""
+    return prod(z.shape) > 1 and set(z.dimensions) <= set(x.dimensions)
+
+
 def _within(part: Variable, whole: Variable) -> bool:
     """Whether a coordinate varies, and another one varies along all of its dimensions."""
     own = {d for d in part.dimensions if d.size > 1}
@@ -78,7 +83,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
         v, axes = placed.variable, placed.axes
         for fixed, along in _NOT_ALONG.get(f.type, ()):
             for a in fixed:
-                if axes[a] and axes[along] and all(_within(z, x) for x in axes[a] for z in axes[along]):
+                if axes[a] and axes[along] and all(_follows(x, z) for x in axes[a] for z in axes[along]):
                     # Section 9.5 allows precise positions during a profile in addition to nominal ones.
                     message = (
                         f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "

@@ -285,3 +285,8 @@ def test_a_dimension_called_like_a_latitude_may_have_auxiliary_coordinates() -> 
 def test_a_name_in_other_letters_is_told_what_is_there() -> None:
     (found,) = findings(grid('t:coordinates = "LAT" ;'), "COO009")
     assert "'lat' exists" in found.message
+
+
+def test_a_variable_that_the_long_name_of_a_mesh_mentions_is_checked_all_the_same() -> None:
+    mesh = 'int mesh ; mesh:cf_role = "mesh_topology" ; mesh:long_name = "mesh of t" ; t:coordinates = "far" ;'
+    assert codes(grid(f"{mesh} double far(k) ;"), "COO010") == ["COO010"]

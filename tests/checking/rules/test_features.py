@@ -70,6 +70,12 @@ SOUND = {
         names="time lat lon drift",
         variables='double drift(o) ; drift:units = "degrees_north" ;',
     ),
+    "series of one element each": dataset(
+        "timeSeries", shape="s, o", t="s, o", xy="s", dimensions="s = 2 ; o = 1 ; p = 1 ;"
+    ),
+    "profiles of one level each": dataset(
+        "profile", shape="s, o", t="s", xy="s", z="s, o", dimensions="s = 2 ; o = 1 ; p = 1 ;"
+    ),
     "a trajectory of one element": dataset("trajectory", shape="o", t="o", xy="", dimensions="o = 1 ; s = 1 ; p = 1 ;"),
 }
 
