@@ -8,7 +8,7 @@ describes; other variables are as in any file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,7 @@ class LinkedGroup(_Described):
         self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS, *, texts: bool = False
     ) -> None:
         super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
+        self._unread = {k: str(v) for k, v in found.attributes.items() if not _is_plain(v)}
         self.path = path
         self.links = links
         self.dimensions = {name: _LinkedDimension(d) for name, d in found.dimensions.items()}
@@ -116,6 +117,13 @@ class LinkedGroup(_Described):
         self.groups = {
             name: LinkedGroup(g, f"{below}/{name}", links, why, texts=texts) for name, g in found.groups.items()
         }
+
+    def unread(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the attributes of this group and those below that are not read, by the path of the group."""
+        if self._unread:
+            yield self.path.strip("/") or "/", self._unread
+        for group in self.groups.values():
+            yield from group.unread()
 
 
 def _is_plain(value: Any) -> bool:

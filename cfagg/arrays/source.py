@@ -125,6 +125,8 @@ class Source:
     root: Group
     #: Substitutions in file names, set by the user.
     substitutions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    #: Attributes that are not read, with their types, by the path of their variable or group.
+    unread: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
 
     def __repr__(self) -> str:
         return f"<Source {self.path!r} ({self.format}): {count_text(len(self.root.variables), 'variable')}>"
@@ -239,13 +241,13 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
     try:
         with opened_handle(handle) as dataset:
             model, stated = str(dataset.data_model), _stated(dataset)
-            untyped: dict[str, str] = {}
+            untyped, unread = {}, {}
             if dataset.disk_format == "HDF5":
-                from cfagg.formats.hdf5.untyped import untyped_below
+                from cfagg.formats.hdf5.untyped import unread_below, untyped_below
 
-                untyped = dict(untyped_below(handle, stated))
-        covered = hidden(stated, handle)
-        source = _with_links(Source(name, model, _root(stated, name, handle, given), substitutions=given), covered)
+                untyped, unread = dict(untyped_below(handle, stated)), dict(unread_below(handle, stated))
+        root = _root(stated, name, handle, given)
+        source = _with_links(Source(name, model, root, substitutions=given, unread=unread), hidden(stated, handle))
         return _with_links(source, untyped, untyped=True)
     except (AccessError, SourceError, UnsupportedError) as error:
         from cfagg.arrays.linked_source import linked_group
@@ -256,7 +258,8 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
             raise
     described: Any = found  # as a dataset of netCDF4-python
     root = _root(_stated(described), name, handle, given)
-    return _with_links(Source(name, "NETCDF4", root, substitutions=given), found.links, untyped=failed)
+    source = Source(name, "NETCDF4", root, substitutions=given, unread=dict(found.unread()))
+    return _with_links(source, found.links, untyped=failed)
 
 
 def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:
@@ -269,7 +272,8 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
         why = "only the netCDF library describes it, which does not read from other machines"
         described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
         root = _root(_stated(described), name, handle, substitutions)
-        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), root, substitutions=substitutions)
+        form, unread = _FORMATS.get(handle.some(4, 0), "NETCDF4"), dict(described.unread())
+        source = Source(name, form, root, substitutions=substitutions, unread=unread)
         links |= hidden_in(dataset.root)
     return _with_links(source, links)
 

@@ -1,12 +1,33 @@
-"""Notes on properties of dimensions that the written format cannot express."""
+"""Properties of dimensions that the written format cannot express, and attributes that are not even read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from cfagg.arrays.source import Group
+from cfagg.arrays.source import Group, Source
+from cfagg.display.sizes import count_text
+from cfagg.errors import LossError
+from cfagg.findings.losses import Loss
 
-__all__ = ["unlimited_note", "unused_note"]
+__all__ = ["unlimited_note", "unread_attributes", "unused_note"]
+
+
+def unread_attributes(source: Source, chosen: Collection[str] | None, *, drop: bool) -> tuple[Loss, ...]:
+    """Return what is lost of the attributes of chosen variables and their groups; unless `drop`, raise an error."""
+    why = "the library that reads the file does not read its type; write it as numbers or text"
+    losses = tuple(
+        Loss(path, None, f"attribute {name!r}", found, why)
+        for path, unread in source.unread.items()
+        if chosen is None or path == "/" or any(f"{one}/".startswith(f"{path}/") for one in chosen)
+        for name, found in unread.items()
+    )
+    if losses and not drop:
+        raise LossError(
+            f"{source.path}: {count_text(len(losses), 'attribute')} cannot be read; on_loss='drop' (--on-loss drop) "
+            "leaves them out",
+            losses,
+        )
+    return losses
 
 
 def unlimited_note(root: Group, chosen: Collection[str] | None, why: str, *, empty: bool = True) -> tuple[str, ...]:

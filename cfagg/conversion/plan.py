@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
-from cfagg.arrays.untold import unlimited_note, unused_note
+from cfagg.arrays.untold import unlimited_note, unread_attributes, unused_note
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import check_dimensions, choose_chunks, choose_shards
 from cfagg.conversion.options import Options
@@ -169,7 +169,9 @@ def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss
                 if path in chosen and (flaw := type_flaw(one.dtype)) is not None:
                     lost.append((path, flaw))
                     chosen.discard(path)
-    return tuple(Loss(path, None, "the variable", "it is left out", why) for path, why in lost)
+    left = tuple(Loss(path, None, "the variable", "it is left out", why) for path, why in lost)
+    wanted = None if options.variables is None else chosen
+    return left + unread_attributes(source, wanted, drop=options.on_loss == "drop")
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:

@@ -100,7 +100,8 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
     if os.path.realpath(request.source) == place.store:
         raise TargetError(f"{place.store} is the source; choose another one")
     with on_cluster(request, place) as served, served.opened() as (source, access):
-        plan = build_plan(source, access, served.options, served.threads)
+        # Attributes are not written.
+        plan = build_plan(replace(source, unread={}), access, served.options, served.threads)
         there = arrays_of(place, served)
         parts = [part_of(array, there, region, place) for array in plan.arrays]
         known = {d for part in parts for d in part.array.dims}

@@ -14,6 +14,7 @@ from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
+from cfagg.arrays.untold import unread_attributes
 from cfagg.conventions.detection import is_private
 from cfagg.errors import CfaggError, LossError
 from cfagg.findings.losses import Loss
@@ -53,6 +54,7 @@ def content_of(
         for group, name, error in unreadable
     )
     wanted = None if variables is None else _with_references(source, variables)
+    losses += unread_attributes(source, wanted, drop=drop)
     copying = _Copying(source, partial(open_reader, source, access=access, word_size=word_size), to, wanted)
     content = copying.group(source.root)
     if copying.losses and not drop:

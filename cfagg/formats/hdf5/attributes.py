@@ -24,7 +24,10 @@ from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, SharedAttributes
 
-__all__ = ["Attributes", "OwnAttributes"]
+__all__ = ["UNUSUAL", "Attributes", "OwnAttributes"]
+
+#: In place of a value that only the HDF5 library decodes.
+UNUSUAL = Foreign("a value of an unusual type")
 
 #: Limits of cached attributes: size of one, and bytes of all; overhead of each object in bytes.
 _SHORT, _BYTES, _OBJECT = 1 << 14, 1 << 25, 256
@@ -83,10 +86,13 @@ def forget() -> None:
 
 
 class Attributes:
-    """Decodes the attributes of objects; if `strict`, only those that the netCDF library certainly decodes equally."""
+    """Decodes the attributes of objects; if `strict`, only those that the netCDF library certainly decodes equally.
 
-    def __init__(self, objects: Objects, *, strict: bool = False) -> None:
-        self.objects, self.strict = objects, strict
+    If `partial`, values of unusual types are left to others, who find `UNUSUAL` in their place.
+    """
+
+    def __init__(self, objects: Objects, *, strict: bool = False, partial: bool = False) -> None:
+        self.objects, self.strict, self.partial = objects, strict, partial
 
     def of(
         self, found: Object | Alike, rank: int = 0
@@ -159,7 +165,7 @@ class Attributes:
         """Return an attribute that is not cached by its bytes."""
         # One text that is stored elsewhere, as by h5py: together with these bytes it is complete.
         texts = _memory.elsewhere.get(data[:-16])
-        text = None if texts is None else self.objects.space.long_value(*struct.unpack("<IQI", data[-16:]))
+        text = None if texts is None else self._short_text(*struct.unpack("<IQI", data[-16:]))
         if texts and text in texts:
             return texts[text]
         raw, flags, kind, space, end = attribute_of(data)
@@ -171,12 +177,17 @@ class Attributes:
         if flags & 1:
             kind = self.objects.named(kind)
         shape, _, empty = shape_of(space)
-        type_ = attribute_type(name, kind)
+        try:
+            type_ = attribute_type(name, kind)
+        except UnusualError:
+            if not self.partial:
+                raise
+            return _Attribute(name, UNUSUAL, common=False)
         if name == "DIMENSION_LIST":
             _memory.spend(len(data))
             return _memory.attributes.setdefault(data, _scales)
         if text is None and type_[0] == "text" and not (shape or empty or flags) and len(data) == end + 16:
-            text = self.objects.space.long_value(*struct.unpack_from("<IQI", data, end))
+            text = self._short_text(*struct.unpack_from("<IQI", data, end))
         if text is None:
             value = self._value(name, type_, shape, empty, data, end)
         else:
@@ -197,6 +208,10 @@ class Attributes:
             made = _memory.attributes.setdefault(data, made)
         _memory.spend(size)
         return made
+
+    def _short_text(self, length: int, heap: int, index: int) -> bytes | None:
+        """Return a text that may be cached, `None` for a longer one."""
+        return self.objects.space.long_value(length, heap, index) if length <= _SHORT else None
 
     def _value(
         self, name: str, type_: Type, shape: tuple[int, ...], empty: bool, data: bytes, at: int
@@ -229,12 +244,12 @@ class Attributes:
                 raise UnusualError
             found, total = [], 0
             for i in range(count):
-                value = self.objects.space.long_value(*struct.unpack_from("<IQI", data, at + 16 * i))
-                total += len(value)
+                length, heap, index = struct.unpack_from("<IQI", data, at + 16 * i)
+                total += length
                 foreign = too_long(name, total)
                 if foreign is not None:
                     return foreign
-                found.append(value)
+                found.append(self.objects.space.long_value(length, heap, index))
             return texts_of(name, found, scalar=not shape) if found else ()
         return Foreign("a value of a user-defined type")
 
@@ -281,7 +296,7 @@ class OwnAttributes:
     def __init__(self, data: Bytes) -> None:
         self._space = Space(data)
         self._objects = Objects(self._space)
-        self._attributes = Attributes(self._objects)
+        self._attributes = Attributes(self._objects, partial=True)
 
     def read(
         self, at: int, rank: int

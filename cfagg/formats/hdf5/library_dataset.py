@@ -16,7 +16,7 @@ import numpy as np
 
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description, texts_of
-from cfagg.formats.hdf5.attributes import OwnAttributes
+from cfagg.formats.hdf5.attributes import UNUSUAL, OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted, bytes_of
 from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5, open_file
 from cfagg.formats.hdf5.links import LeavesError, member
@@ -174,9 +174,11 @@ class _Walk:
         # it trusts all lengths and addresses in the file.
         own = self.own.read(address_of(owner), rank)
         if own is not None:
-            for value in own[0].values():
+            odd = [name for name, value in own[0].items() if value is UNUSUAL]
+            decoded = own[0] | {n: _value(n, h5py.h5a.open(owner, n.encode())) for n in odd} if odd else own[0]
+            for value in decoded.values():
                 self._spend(value)
-            return own
+            return decoded, *own[1:]
         names: list[bytes] = []
         # If no order is tracked, this is the storage order, or that of their names.
         h5py.h5a.iterate(owner, names.append, index_type=h5py.h5.INDEX_CRT_ORDER)

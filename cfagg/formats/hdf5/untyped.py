@@ -12,10 +12,10 @@ from cfagg.errors import CfaggError
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, member, reach
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.netcdf4_names import NON_COORDINATE
+from cfagg.formats.values.netcdf4_names import INTERNAL, NON_COORDINATE
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
-__all__ = ["failing", "untyped", "untyped_below"]
+__all__ = ["failing", "unread_below", "untyped", "untyped_below"]
 
 #: Types by their class in HDF5; a compound may be one because of its members.
 _TYPES = {
@@ -27,6 +27,10 @@ _TYPES = {
     h5py.h5t.COMPOUND: "compounds with members of such types",
     h5py.h5t.VLEN: "lists of such types",
 }
+
+#: Types of attributes, which the netCDF library reads if they are named types.
+_TYPES_OF_ATTRIBUTES = _TYPES | {h5py.h5t.COMPOUND: "a compound", h5py.h5t.VLEN: "lists", h5py.h5t.ENUM: "enumeration"}
+_NUMBERS = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "reals"}
 
 #: Classes of the types that the netCDF library also reads as named types, unless they have parts of `_ODD` classes.
 _NAMED = (h5py.h5t.STRING, h5py.h5t.COMPOUND, h5py.h5t.OPAQUE, h5py.h5t.ENUM, h5py.h5t.VLEN)
@@ -61,6 +65,40 @@ def untyped_below(handle: Handle, stated: Any) -> Iterator[tuple[str, str]]:
         yield f"{stated.path.rstrip('/')}/{name}", why
     for one in stated.groups.values():
         yield from untyped_below(handle, one)
+
+
+def unread_below(handle: Handle, stated: Any) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield attributes that the netCDF library leaves out in a group and those below, with their types, by path."""
+    file, path = file_of(handle), stated.path.strip("/")
+    with contextlib.suppress(LeavesError, *ERRORS):  # as in `untyped`
+        opened = reach(file, path)
+        if found := _unread(opened, stated.attributes):
+            yield path or "/", found
+        for name, variable in stated.variables.items():
+            names = [n for n in (f"{NON_COORDINATE}{name}".encode(), name.encode()) if opened.links.exists(n)]
+            if names and (found := _unread(member(opened, file, names[0]), variable.attributes)):
+                yield f"{path}/{name}".lstrip("/"), found
+    for one in stated.groups.values():
+        yield from unread_below(handle, one)
+
+
+def _unread(opened: Any, known: Container[str]) -> dict[str, str]:
+    """Return the attributes of an open object that are not `known` to the netCDF library, with their types."""
+    names: list[bytes] = []
+    h5py.h5a.iterate(opened, names.append)
+    shown = {name: name.decode("utf-8", "replace") for name in names}
+    return {
+        text: _kind(h5py.h5a.open(opened, name).get_type())
+        for name, text in shown.items()
+        if text not in known and text not in INTERNAL
+    }
+
+
+def _kind(stored: Any) -> str:
+    """Return the type of an attribute in words."""
+    class_ = stored.get_class()
+    bits = f"{8 * stored.get_size()}-bit "
+    return _TYPES_OF_ATTRIBUTES.get(class_) or bits + _NUMBERS.get(class_, "values of another type")
 
 
 def _reason(group: Any, file: Any, name: bytes, *, is_dimension: bool) -> str | None:

@@ -16,14 +16,14 @@ LONGEST = 1 << 24
 LONGEST_AGGREGATION = 1 << 28
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Foreign:
     """A value that rules do not examine; `what` describes it for people, `unread` is for one that is too long."""
 
     what: str
     unread: bool = False
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.what
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
+from cfagg.arrays.untold import unread_attributes
 from cfagg.errors import LossError, OptionError, TargetError
 from cfagg.errors.arguments import a_path, is_one, shown
 from cfagg.findings.losses import Loss
@@ -67,6 +68,7 @@ def export(
     if on_loss != "drop":
         found = (error for group in source.root.walk() for error in group.lacking.values())
         refuse_unreadable(found, "leave it out with on_loss='drop'")
+    unread = unread_attributes(source, None, drop=on_loss == "drop")
     means = Means(to, 3 if to == "icechunk" else 2, to == "icechunk", cast("OnLoss", on_loss))
     if to == "icechunk":
         from cfagg.writing.exports import icechunk
@@ -108,7 +110,7 @@ def export(
         dialect=form,
         variables=tuple(a.path for a in arrays if a.references.cell.size),
         partitions=sum(a.partitions for a in arrays),
-        losses=(*losses, *unreadable),
+        losses=(*losses, *unreadable, *unread),
         notes=(*(note for a in arrays for note in a.notes), *notes),
     )
 
