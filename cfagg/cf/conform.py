@@ -102,11 +102,11 @@ def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
     """Refuse a valid value that has become equal to the master's missing value."""
     if recipe.clash is None:
         return
-    low, high = recipe.clash
-    near = (view == low) if low == high else (view >= low) & (view <= high)
+    near = out == recipe.fill
     if not near.any():
         return
-    near &= out == recipe.fill
+    low, high = recipe.clash
+    near &= (view >= low) & (view <= high)
     for fill in recipe.missing.fills:
         near &= view != fill
     bad, first = _count(near)

@@ -13,12 +13,12 @@ import numpy as np
 
 from cfagg.cf.axes import Axes
 from cfagg.cf.calendars import transform
-from cfagg.cf.gather_rule import GatherRule
+from cfagg.cf.gather_rule import EXACT, GatherRule
 from cfagg.cf.header import Header
 from cfagg.cf.missing import Missing, declared_fill, default_fill
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.cf.units import SAME, Linear
-from cfagg.cf.values import reinterpret
+from cfagg.cf.values import integer_range, reinterpret, whole
 from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Layout
 
@@ -93,10 +93,10 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
     # An unsigned array may declare a signed value with the same bits, and vice versa.
     meant = read_as(dtype, aggregation.attributes)
     back = reinterpret(reinterpret(fill, dtype, meant), meant, dtype)
-    info = np.iinfo(dtype)
-    if back != int(back) or not info.min <= back <= info.max:
+    exact, (least, most) = whole(back), integer_range(dtype)
+    if exact is None or not least <= exact <= most:
         raise ConformError(f"{where}: the missing value {fill} is not a value of {dtype}; declare another")
-    return int(back)
+    return exact
 
 
 def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Recipe:
@@ -131,7 +131,10 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
         fill = reinterpret(default, dtype, target)
     common: dict[str, Any] = {**placed, "source": source, "target": target, "missing": missing, "fill": fill}
     if not isinstance(change, tuple):
-        return Recipe(**common, identity=False, scale=unpack.scale, offset=unpack.offset, dates=change, pack=pack)
+        clash = _valid(missing, -math.inf, math.inf) if declared else None
+        return Recipe(
+            **common, identity=False, scale=unpack.scale, offset=unpack.offset, clash=clash, dates=change, pack=pack
+        )
 
     scale, offset = _compose(unpack, change, pack, where)
     pure = (scale, offset) == (1.0, 0.0)
@@ -205,28 +208,34 @@ def _clash(
 ) -> tuple[int | float, int | float] | None:
     """Return the range of stored values that may become the fill of the master without being missing.
 
-    Real values are not searched: there, a computed value equals the fill only by accident.
+    Real values are not searched for a fill as large as 1e20, which a computed value equals only by accident.
     """
     pure = (scale, offset) == (1.0, 0.0)
-    if source.kind == "f" and not (pure or target.kind == "i"):
+    if source.kind == target.kind == "f" and not pure and abs(fill) > EXACT:
         return None
-    width = 0.5 if target.kind in "iu" else float(np.spacing(target.type(abs(fill))))
-    if pure and (target.kind in "iu" or source.kind != "f" or source.itemsize <= target.itemsize):
-        width = 0.0
-    ends = (
-        [(fill - width - offset) / scale, (fill + width - offset) / scale] if not pure else [fill - width, fill + width]
-    )
-    low, high = min(ends), max(ends)
+    if math.isinf(fill) or (pure and target.kind in "iu"):
+        low = high = fill
+    else:
+        width = 0.5 if target.kind in "iu" else float(np.spacing(target.type(abs(fill))))
+        ends = (fill - width - offset) / scale, (fill + width - offset) / scale
+        slack = min(1e-9 * max(1.0, *map(abs, ends)), EXACT)
+        low, high = min(ends) - slack, max(ends) + slack
     if source.kind in "iu":
-        slack = 0.0 if pure else 1e-9 * max(1.0, abs(low), abs(high))
-        info = np.iinfo(source)
-        low, high = max(math.ceil(low - slack), int(info.min)), min(math.floor(high + slack), int(info.max))
-    low = low if missing.low is None else max(low, missing.low)
-    high = high if missing.high is None else min(high, missing.high)
+        least, most = integer_range(source)
+        if low > most or high < least:
+            return None
+        low, high = math.ceil(max(low, least)), math.floor(min(high, most))
+    low, high = _valid(missing, low, high)
     few = source.kind in "iu" and high - low < 8
     if low > high or (few and all(v in missing.fills for v in range(math.ceil(low), math.floor(high) + 1))):
         return None
     return low, high
+
+
+def _valid(missing: Missing, low: float, high: float) -> tuple[int | float, int | float]:
+    """Return the part of a range of stored values that is valid."""
+    low = low if missing.low is None else max(low, missing.low)
+    return low, high if missing.high is None else min(high, missing.high)
 
 
 def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[Any], target: np.dtype[Any]) -> bool:

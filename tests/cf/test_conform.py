@@ -152,6 +152,28 @@ class TestMissing:
         with pytest.raises(ConformError, match=r"the valid value.*missing value of the aggregation"):
             run(np.array([1, 2, fill], dtype), aggregation, _FillValue=np.dtype(dtype).type(-1))
 
+    @pytest.mark.parametrize(
+        ("dtype", "packing", "fill", "source"),
+        [("u2", 0.5, 65535, "f4"), ("u1", 0.25, 0, "f8"), ("f4", None, -999, "f4"), ("f8", None, 0, "f8")],
+    )
+    def test_a_real_value_that_is_computed_to_the_masters_fill_is_refused(self, dtype, packing, fill, source):
+        attributes = {"_FillValue": np.dtype(dtype).type(fill)} | ({"scale_factor": packing} if packing else {})
+        aggregation = master(dtype=dtype, attributes=attributes, units="m")
+        stored = np.array([0.008, fill * (packing or 1) / 1000, 0.016], source)
+        with pytest.raises(ConformError, match=r"the valid value.*at \(1,\).*missing value of the aggregation"):
+            run(stored, aggregation, units="km")
+
+    @pytest.mark.parametrize("fill", [9007199254740993, -9223372036854775806])
+    def test_large_integers_that_are_the_masters_fill_are_refused(self, fill):
+        aggregation = master(dtype="i8", attributes={"_FillValue": np.int64(fill)})
+        with pytest.raises(ConformError, match=f"the valid value {fill} "):
+            run(np.array([1, 2, fill]), aggregation, _FillValue=np.int64(9))
+
+    @pytest.mark.parametrize("fill", [np.inf, 1e308])
+    def test_integers_are_never_a_master_fill_beyond_all_of_them(self, fill):
+        aggregation = master(dtype="f8", attributes={"_FillValue": fill})
+        assert run(np.array([1, 2, 3]), aggregation, scale_factor=0.1).tolist() == [0.1, 0.2, 3 * 0.1]
+
     def test_a_value_outside_the_valid_range_may_be_the_masters_fill(self):
         aggregation = master(dtype="i2", attributes={"_FillValue": np.int16(-1)})
         found = run(np.array([-1, -2, 5], "i2"), aggregation, valid_min=np.int16(0), _FillValue=np.int16(9))
@@ -392,6 +414,17 @@ class TestTimes:
         silent = Layout(("x",), units="days since 2001-01-01")
         assert run(np.zeros(3), aggregation, silent, units=layout.units, calendar="noleap").tolist() == [365] * 3
 
+    @pytest.mark.parametrize("dtype", ["i4", "f8"])
+    def test_a_time_that_becomes_the_masters_fill_in_its_calendar_is_refused(self, dtype):
+        units = "days since 2000-01-01"
+        for masters in ({"_FillValue": -2}, {"missing_value": -2}):
+            with pytest.raises(ConformError, match=r"the valid value -1.*would become -2.*, the missing value"):
+                self.times(np.array([9, -1], dtype), units, "360_day", units, "noleap", dtype, masters)
+        found = self.times(
+            np.array([9, -1], dtype), units, "360_day", units, "noleap", dtype, masters, missing_value=-1
+        )
+        assert found.tolist() == [9, -2]
+
     def test_another_calendar_keeps_the_date(self):
         found = self.times([60.5, np.nan], "days since 2000-01-01", "360_day", "hours since 2000-01-01", "noleap")
         np.testing.assert_array_equal(found, [59.5 * 24, np.nan])
@@ -444,7 +477,9 @@ def test_master_fill_of_real_types_is_nan_where_none_is_declared():
     assert np.isnan(conform.master_fill(master()))
 
 
-@pytest.mark.parametrize(("dtype", "value"), [("i2", 99999), ("f4", 1e300), ("i2", 0.5)])
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("i2", 99999), ("f4", 1e300), ("i2", 0.5), ("i4", np.nan), ("i4", np.inf)]
+)
 def test_a_master_fill_of_another_type_is_refused(dtype, value):
     with pytest.raises(CfaggError, match=r"agg\.nca, variable tas"):
         conform.master_fill(master(dtype=dtype, attributes={"_FillValue": value}))
