@@ -15,21 +15,14 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.nodes import needs, plan_nodes
 from cfagg.accumulation.proof import Proof
-from cfagg.accumulation.query_plan import Plan, Quantity, Reading, Role, Term, extent
+from cfagg.accumulation.query_plan import Plan, Reading, Role, Term, extent
 from cfagg.accumulation.ranges import Pick, Request, fold
-from cfagg.accumulation.sums import plan_sums
+from cfagg.accumulation.sums import plan_sums, quantities
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
 __all__ = ["Explanation", "Step", "explain"]
-
-#: Quantities needed for each statistic that is computed from sums.
-_NEEDS: dict[str, tuple[Quantity, ...]] = {
-    "sum": ("data", "weights"),
-    "mean": ("data", "weights"),
-    "count": ("counts",),
-}
 
 #: Number of chunks whose stored sizes are looked up; the others are assumed to be similar.
 _LOOKED_UP = 20_000
@@ -169,8 +162,8 @@ class Explanation:
 
 def explain(group: Group, request: Request, statistic: str) -> Explanation:
     """Return a report of the most that a statistic would read, without reading any chunk of values."""
-    if statistic in _NEEDS:
-        plan = plan_sums(group, request, _NEEDS[statistic])
+    if statistic in ("sum", "mean", "count"):
+        plan = plan_sums(group, request, quantities(group, statistic))
         proof = Proof(group, plan)
         proven = not proof.needed or proof.at_once()
     else:

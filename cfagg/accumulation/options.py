@@ -71,7 +71,7 @@ class Settings:
         return cls(
             chosen,
             check_stride(order.stride, chosen, known, where),
-            check_statistics(order.statistics),
+            check_statistics(order.statistics, chosen, known),
             sums_kind(order.precision, integer=integer),
             codec,
         )
@@ -81,9 +81,6 @@ class Settings:
         """Return the settings with which an existing accumulation was built."""
         dims = extra.source.dims
         stored = {kind for level in extra.statistics for kind in level.arrays if level.dims != dims}
-        if extra.statistics and len(dims) == 1:
-            # The only combination is the chunk grid itself, whose statistics include all of them.
-            stored = set()
         names = ["chunks"] if extra.statistics else []
         names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
         return cls(
@@ -160,8 +157,8 @@ def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination,
     return tuple(found.get(d, 1) for d in known)
 
 
-def check_statistics(statistics: Any) -> tuple[str, ...]:
-    """Return the statistics to store in their usual order."""
+def check_statistics(statistics: Any, chosen: Sequence[Combination] = (), known: Combination = ()) -> tuple[str, ...]:
+    """Return the statistics to store in their usual order; those of chunks are all of them over all dimensions."""
     given = () if statistics is None else names(statistics, "statistics")
     unknown = [n for n in given if n not in (*STATISTICS, "none")]
     if unknown or ("none" in given and len(set(given)) > 1):
@@ -170,6 +167,8 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
         )
     if not given or "none" in given:
         return ()
+    if chosen and all(len(c) == len(known) for c in chosen):
+        return ("chunks",)
     return tuple(n for n in STATISTICS if n in given or n == "chunks")
 
 
@@ -190,7 +189,7 @@ def check_same(order: Order, settings: Settings, extra: Extra, where: str) -> No
         given["dims"] = sorted(check_dims(order.dims, extra.source.dims, where)), sorted(settings.dims)
     if order.stride != 1:
         given["stride"] = check_stride(order.stride, settings.dims, extra.source.dims, where), settings.stride
-    if (statistics := check_statistics(order.statistics)) != ("chunks",):
+    if (statistics := check_statistics(order.statistics, settings.dims, extra.source.dims)) != ("chunks",):
         given["statistics"] = statistics, settings.statistics
     if order.precision != "auto":
         given["precision"] = order.precision, settings.sums

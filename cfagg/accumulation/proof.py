@@ -32,6 +32,7 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of
+from cfagg.errors import LimitError
 from cfagg.model import Regular
 
 __all__ = ["TOLERANCE", "Proof", "add_outliers", "read_instead"]
@@ -254,7 +255,14 @@ def add_outliers(group: Group, plan: Plan, totals: Totals, low: Mapping[str, Arr
         value = float(outliers.values[k])
         for place, times in _places(request, position):
             if "data" in totals:
-                summands.setdefault(place, []).append(value * weight * times)
+                summand = value * weight * times
+                if math.isinf(summand):
+                    raise LimitError(
+                        f"{group.store}: array {group.variable!r}, cell {tuple(position)}: its value {value:g} times "
+                        f"its weight {weight:g} is beyond float64; scale the weights down, or mark such values as "
+                        "missing (_FillValue, valid_range)"
+                    )
+                summands.setdefault(place, []).append(summand)
             if "weights" in plan.summed:
                 totals["weights"] = _writable(totals["weights"])
                 totals["weights"][place] += times if group.weights is None else weight * times

@@ -18,7 +18,7 @@ from cfagg.accumulation.ranges import Pick, Request, fold
 from cfagg.errors import SelectionError, StaleError
 from cfagg.model import Regular
 
-__all__ = ["counts", "evaluate", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
+__all__ = ["counts", "evaluate", "plan_sums", "quantities", "raw_sums", "sums", "sums_and_counts"]
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -66,19 +66,28 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         return variance if statistic == "var" else np.sqrt(variance)
     if group.weights is not None and not group.weights.known:
         return _unweighted(group, resolved, statistic)
-    if group.weights is None or group.complete or group.extra is None:
-        # Other writers' sums of weights that may be mere rounding errors were replaced by sums of cells.
-        total, weight = sums(group, resolved)
-        empty = weight == 0
-    else:
-        # Differences of sums of weights may be rounding errors where all values are missing.
+    if "counts" in quantities(group, statistic):
         total, weight, number = sums_and_counts(group, resolved)
         empty = number == 0
+    else:
+        total, weight = sums(group, resolved)
+        empty = weight == 0
     if statistic == "sum":
         # If no dimension is reduced, missing values remain missing; cells of weight 0 are not missing.
         return np.where(empty, 0.0 if resolved.reduced or group.complete else np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(empty | (weight == 0), np.nan, total / weight)
+
+
+def quantities(group: Group, statistic: str) -> tuple[Quantity, ...]:
+    """Return the quantities from which a sum, mean or count is computed."""
+    if statistic == "count":
+        return ("counts",)
+    if group.weights is None or group.complete or group.extra is None:
+        # Other writers' sums of weights that may be mere rounding errors were replaced by sums of cells.
+        return ("data", "weights")
+    # Differences of sums of weights may be rounding errors where all values are missing.
+    return ("data", "weights", "counts")
 
 
 def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:

@@ -242,7 +242,8 @@ def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
         return
     own = labelled_array(array, array.dims).coords
     for d, given in labels.items():
-        if d in own and own[d].shape == given.shape and not same_labels(own[d].values, given):
+        # A length of 1 would otherwise mean "the same everywhere".
+        if d in own and given.shape in (own[d].shape, (1,)) and not same_labels(own[d].values, given):
             raise ConformError(
                 f"{where}: the weights have other labels along {d!r} than the array, or the same in another order; "
                 "reindex them to those of the array, or pass their values without labels"

@@ -218,6 +218,14 @@ def test_options_that_contradict_the_existing_accumulation_are_refused(store):
             accumulate(store, "tas", refresh=True, weights=weights)
 
 
+@pytest.mark.parametrize("again", ["refresh", "resume"])
+def test_statistics_of_the_only_dimension_may_be_asked_for_again(tmp_path, again):
+    store = tmp_path / "a.zarr"
+    zarr.create_array(store, name="tas", data=np.arange(9.0), chunks=4, dimension_names=["time"])
+    accumulate(store, "tas", statistics="min")
+    assert accumulate(store, "tas", statistics="min", **{again: True}).action == "up to date"
+
+
 def test_a_damaged_accumulation_is_replaced_on_request_only(store):
     shutil.rmtree(store / "tas_accumulation_group" / "acc_time")
     with pytest.raises(ConventionError, match="--overwrite"):

@@ -216,7 +216,10 @@ def test_labelled_weights_have_the_labels_of_the_array(tmp_path):
     for weights in (right, right.assign_coords(lat=np.float32(lat)), right.drop_vars("lat")):
         assert found(tmp_path / "a.zarr", weights).values.tolist() == [1, 2, 3]
     assert found(tmp_path / "a.zarr", xr.DataArray([1.0, 2.0], {"lon": lon.astype("f4")}, "lon")).axes == (1,)
-    for weights in (right.sortby("lat"), right.assign_coords(lat=[80.1, 40.0, 0.5])):
+    # A single label does not stand for all, as a length of 1 without labels does.
+    single = (right * xr.DataArray([1.0, 2.0], {"lon": lon}, "lon"))[1:2]
+    assert found(tmp_path / "a.zarr", single.drop_vars("lat")).values.tolist() == [2, 4]
+    for weights in (right.sortby("lat"), right.assign_coords(lat=[80.1, 40.0, 0.5]), single):
         with pytest.raises(ConformError, match="other labels along 'lat' than the array"):
             found(tmp_path / "a.zarr", weights)
 

@@ -12,6 +12,7 @@ import cfagg
 from cfagg.accumulation import adding
 from cfagg.accumulation.adding import cells_of
 from cfagg.accumulation.explain import explain
+from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.display.sizes import size_text
 from tests.accumulation.test_sums import write
@@ -124,6 +125,20 @@ def test_cells_that_may_be_read_besides_are_told(tmp_path, monkeypatch, lost):
     monkeypatch.setattr(adding, "cells_of", lambda *a: read.append(a) or cells_of(*a))
     assert acc.mean(isel={"time": slice(20, 36)}).item() == pytest.approx(values[20:36].mean())
     assert bool(read) == lost
+
+
+def test_counts_that_are_read_beside_weights_are_told(tmp_path, monkeypatch):
+    values = np.arange(40.0)
+    values[3] = np.nan
+    zarr.create_array(tmp_path / "s", name="tas", data=values, chunks=4, dimension_names=["time"])
+    cfagg.accumulate(tmp_path / "s", "tas", ["time"], weights=np.arange(1.0, 41))
+    acc = cfagg.open_accumulated(tmp_path / "s", "tas")
+    told = acc.mean(isel={"time": slice(4, 36)}, explain=True)
+    read = set()
+    monkeypatch.setattr(adding, "read_stored", lambda array, *a: read.add(array.path) or read_stored(array, *a))
+    acc.mean(isel={"time": slice(4, 36)})
+    assert {step.array for step in told.steps} == read
+    assert len(read) == 3
 
 
 def test_integers_need_no_proof(tmp_path):

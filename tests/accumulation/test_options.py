@@ -21,6 +21,12 @@ def test_statistics_include_those_of_chunks_unless_there_are_none() -> None:
     assert check_statistics("none") == check_statistics(None) == ()
 
 
+def test_statistics_over_all_dimensions_are_those_of_chunks() -> None:
+    assert check_statistics("min", [("time", "lat")], ("time", "lat")) == ("chunks",)
+    assert check_statistics("min", [("time",), ("time", "lat")], ("time", "lat")) == ("chunks", "min")
+    assert check_statistics("none", [("time",)], ("time",)) == ()
+
+
 @pytest.mark.parametrize(
     ("precision", "integer", "expected"),
     [

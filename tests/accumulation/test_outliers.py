@@ -253,3 +253,14 @@ def test_arrays_without_any_value_but_zero_have_no_list(tmp_path: Path, value: f
     assert accumulate(store, "tas", ["time"]).notes == ()
     assert open_group(store, "tas").outliers is None
     assert (open_accumulated(store, "tas").count("time") == (0 if np.isnan(value) else 7)).all()
+
+
+def test_products_with_weights_beyond_float64_are_refused_with_their_cell(tmp_path: Path) -> None:
+    raw = np.random.default_rng(0).normal(size=(20, 2))
+    raw[3, 1], raw[5, 1] = 1.7e308, -1.7e308
+    zarr.create_array(tmp_path / "a.zarr", name="tas", data=raw, chunks=(5, 2), dimension_names=["time", "x"])
+    accumulate(tmp_path / "a.zarr", "tas", ["time"], weights=np.full((1, 2), 1e5))
+    acc = open_accumulated(tmp_path / "a.zarr", "tas")
+    assert acc.mean("time", isel={"x": 0}).item() == pytest.approx(raw[:, 0].mean())
+    with pytest.raises(LimitError, match=r"'tas', cell \(3, 1\): its value 1.7e\+308 times its weight 100000 is"):
+        acc.mean("time")
