@@ -26,10 +26,10 @@ from cfagg.formats.pp.packing import NONE, SHORT
 from cfagg.formats.pp.values import (
     Storage,
     attributes_of,
-    mask_for,
+    masks_for,
     masks_of,
     packed_decoder,
-    read_mask,
+    read_land,
     read_stored,
     storage_of,
 )
@@ -238,8 +238,8 @@ def _found(key: FileKey, address: int, word_size: int | None) -> FieldAt:
 
 def _land(key: FileKey, field: Fields) -> npt.NDArray[np.bool_] | None:
     """Return the land-sea mask for a field of a file (true is land), or `None` if it needs none or there is none."""
-    number = mask_for(field, 0, _masks(key)) if field["LBPACK"][0] // 10 % 10 else None
-    return None if number is None else _mask(key, number)
+    numbers = masks_for(field, 0, _masks(key)) if field["LBPACK"][0] // 10 % 10 else ()
+    return _mask(key, numbers) if numbers else None
 
 
 @lru_cache(maxsize=16)
@@ -249,6 +249,6 @@ def _masks(key: FileKey) -> Fields:
 
 
 @lru_cache(maxsize=16)
-def _mask(key: FileKey, number: int) -> npt.NDArray[np.bool_]:
-    """Return a land-sea mask of a file (true is land)."""
-    return read_mask(handles.of(key, _CONTEXT), _masks(key), number, _CONTEXT)
+def _mask(key: FileKey, numbers: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Return the land-sea mask of a file (true is land) from its fields."""
+    return read_land(handles.of(key, _CONTEXT), _masks(key), numbers, _CONTEXT)

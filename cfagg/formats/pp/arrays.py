@@ -20,10 +20,10 @@ from cfagg.formats.pp.values import (
     attributes_of,
     conformed,
     decode_stored,
-    mask_for,
+    masks_for,
     masks_of,
     read_extra,
-    read_mask,
+    read_land,
     refusal_of,
     sizes_of,
     storage_of,
@@ -98,7 +98,7 @@ class Arrays:
         #: Number of values of all horizontal coordinates so far.
         self._values = 0
         #: Cached land-sea masks, by their fields.
-        self._land: dict[int, npt.NDArray[np.bool_]] = {}
+        self._land: dict[tuple[int, ...], npt.NDArray[np.bool_]] = {}
 
     def extra(self) -> tuple[Int64, list[dict[int, Any]]]:
         """Return a number for the extra data of each field, and the vectors of each number; 0 is none."""
@@ -125,8 +125,8 @@ class Arrays:
         kinds = [self._storage(i) for i in self._representatives(box.numbers.ravel())]
         shape = kinds[0][0].shape
         if kinds[0][0].points and len(shape) != 2:
-            land = self.land(box.first)
-            shape = shape if land is None else land.shape
+            numbers = masks_for(self.fields, box.first, self._masks)[:1]
+            shape = tuple(int(self._masks[word][n]) for n in numbers for word in ("LBROW", "LBNPT")) or shape
         self._values += sum(shape) if len(shape) == 2 else 0
         if self._values > _MOST_COORDINATES + self.handle.key.size:
             raise LimitError(
@@ -167,7 +167,7 @@ class Arrays:
         forms = np.stack([*(fields[word] for word in _FORM), sizes], axis=-1)
         _, first = np.unique(forms, axis=0, return_index=True)
         for i in index[np.sort(first)].tolist():
-            masked = mask_for(self.fields, i, self._masks) is not None
+            masked = bool(masks_for(self.fields, i, self._masks))
             error = refusal_of(self.handle.key.path, self.fields, i, masked=masked)
             if error is not None:
                 yield error
@@ -180,10 +180,10 @@ class Arrays:
         """Return the land-sea mask of field `i` (true is land), or `None` if it needs none or there is none."""
         if self.fields["LBPACK"][i] // 10 % 10 != 2:
             return None
-        number = mask_for(self.fields, i, self._masks)
-        if number is not None and number not in self._land:
-            self._land[number] = read_mask(self.handle, self._masks, number)
-        return None if number is None else self._land[number]
+        numbers = masks_for(self.fields, i, self._masks)
+        if numbers and numbers not in self._land:
+            self._land[numbers] = read_land(self.handle, self._masks, numbers)
+        return self._land.get(numbers)
 
     def _representatives(self, index: Int64) -> Iterator[int]:
         """Yield one field for each form of storage among those of an array."""

@@ -63,7 +63,7 @@ def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
 
 def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> str | None:
     """Return the cell methods of field `i`, or `None`; `names` are the coordinates of its array."""
-    process, lbtim = int(fields["LBPROC"][i]), int(fields["LBTIM"][i])
+    process, lbtim = int(fields["LBPROC"][i]), max(int(fields["LBTIM"][i]), 0)
     methods = []
     if process > 0 and process & _ENSEMBLE:
         methods.append("realization: mean")

@@ -143,18 +143,17 @@ def _grid(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, An
 
 def axes_of(fields: Fields, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the attributes of coordinates of rows and of columns, empty if unknown from the header."""
-    code, rotated = int(fields["LBCODE"][i]), is_rotated(fields, i)
-    kinds = _kinds(code) if code in _HORIZONTAL or _CROSS[0] <= code < _CROSS[1] else {"y": 0, "x": 0}
+    kinds, rotated = _kinds(int(fields["LBCODE"][i])), is_rotated(fields, i)
     known = {*_AXES, _LATITUDE, _LONGITUDE}
     rows, columns = (_described(kinds[a], rotated=rotated)[1] if kinds[a] in known else {} for a in "yx")
     return rows, columns
 
 
 def _kinds(code: int) -> dict[str, int]:
-    """Return the codes of the axes of a grid."""
+    """Return the codes of the axes of a grid, 0 if unknown: of a projection, distances are not degrees."""
     if _CROSS[0] <= code < _CROSS[1]:
         return {"y": code % 100, "x": code // 100 % 100}
-    return {"y": _LATITUDE, "x": _LONGITUDE}
+    return {"y": _LATITUDE, "x": _LONGITUDE} if code in _HORIZONTAL else {"y": 0, "x": 0}
 
 
 def _axis(

@@ -101,7 +101,8 @@ def times_of(fields: Fields) -> Times:
 
 
 def _times(fields: Fields) -> Times:
-    lbtim = fields["LBTIM"]
+    # Where it was left unset, it is a negative number, whose digits mean nothing.
+    lbtim = np.maximum(fields["LBTIM"], 0)
     kind, calendar = lbtim // 10 % 10, lbtim % 10
     first, second = (_seconds(fields, words, calendar) for words in (_FIRST, _SECOND))
     known = first != NONE

@@ -21,11 +21,11 @@ __all__ = [
     "boundary_of",
     "conformed",
     "decode_stored",
-    "mask_for",
+    "masks_for",
     "masks_of",
     "packed_decoder",
     "read_extra",
-    "read_mask",
+    "read_land",
     "read_stored",
     "refusal_of",
     "sizes_of",
@@ -159,7 +159,7 @@ def decode_stored(
     shape = storage.shape
     chosen = None
     if storage.points:
-        chosen = _points(land, shape, storage.points, where, context)
+        chosen = _points(land, storage, where, context)
         shape = (int(np.count_nonzero(chosen)),)
     count = math.prod(shape)
     check_chunk(count * storage.dtype.itemsize, where)
@@ -188,7 +188,7 @@ def refusal_of(path: str, fields: Fields, i: int, *, masked: bool) -> CfaggError
     try:
         storage = storage_of(fields, i, where)
         if storage.points and not masked:
-            _points(None, storage.shape, storage.points, where, CONTEXT_SOURCE)
+            _points(None, storage, where, CONTEXT_SOURCE)
         if not storage.points:
             check_chunk(math.prod(storage.shape) * storage.dtype.itemsize, where)
         if storage.method in (packing.NONE, packing.SHORT) and not storage.points:
@@ -283,42 +283,58 @@ def masks_of(fields: Fields) -> Fields:
     return fields.take(own & (fields["LBROW"] > 0) & (fields["LBNPT"] > 0))
 
 
-def mask_for(fields: Fields, i: int, masks: Fields) -> int | None:
-    """Return the index of the mask for field `i`, that of its shape and grid, or `None` if it is ambiguous."""
-    chosen = np.arange(len(masks))
-
-    def fitting(words: tuple[str, ...]) -> npt.NDArray[np.int64]:
-        same = np.logical_and.reduce([masks[w][chosen] == fields[w][i] for w in words])
-        return chosen[same] if same.any() else chosen
-
-    if fields["LBROW"][i] > 0 and fields["LBNPT"][i] > 0:
-        chosen = fitting(("LBROW", "LBNPT"))
-    chosen = fitting(_MASK_GRID)
-    grids = {tuple(masks[w][k] for w in ("LBROW", "LBNPT", *_MASK_GRID)) for k in chosen.tolist()}
-    return int(chosen[0]) if len(grids) == 1 else None
+def masks_for(fields: Fields, i: int, masks: Fields) -> tuple[int, ...]:
+    """Return the indices of the masks for field `i`: those of its shape and grid, or of one grid if it has no shape."""
+    words: tuple[str, ...] = ("LBROW", "LBNPT", *_MASK_GRID)
+    has_shape = fields["LBROW"][i] > 0 and fields["LBNPT"][i] > 0
+    same = np.logical_and.reduce([masks[w] == fields[w][i] for w in (words if has_shape else _MASK_GRID)])
+    chosen = np.flatnonzero(same if has_shape or same.any() else ~same).tolist()
+    return tuple(chosen) if len({tuple(masks[w][k] for w in words) for k in chosen}) == 1 else ()
 
 
-def read_mask(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT_SOURCE) -> npt.NDArray[np.bool_]:
-    """Return land-sea mask field `i` as booleans (true is land); missing values are sea."""
-    stored = read_stored(handle, fields, i, context)
-    fill = storage_of(fields, i).fill
-    land: npt.NDArray[np.bool_] = stored != 0
-    return land if fill is None else land & (stored != fill)
+def read_land(
+    handle: Handle, masks: Fields, numbers: tuple[int, ...], context: Context = CONTEXT_SOURCE
+) -> npt.NDArray[np.bool_]:
+    """Return some land-sea masks, which have to be equal, as booleans (true is land); missing values are sea."""
+    found: npt.NDArray[np.bool_] | None = None
+    for k in numbers:
+        stored, fill = read_stored(handle, masks, k, context), storage_of(masks, k).fill
+        land: npt.NDArray[np.bool_] = (stored != 0) & (True if fill is None else stored != fill)
+        if found is not None and not np.array_equal(found, land):
+            first, other = (f"{masks.header_offset[n]:,}" for n in (numbers[0], k))
+            raise context.broken(
+                context.said(
+                    f"{handle.key.path} has different land-sea masks of a grid, with headers at bytes {first} and "
+                    f"{other}; keep the one that tells the places of the stored points"
+                )
+            )
+        found = land
+    assert found is not None  # noqa: S101 - there is at least one number
+    return found
 
 
 def _points(
-    land: npt.NDArray[np.bool_] | None, shape: tuple[int, ...], points: int, where: str, context: Context
+    land: npt.NDArray[np.bool_] | None, storage: Storage, where: str, context: Context
 ) -> npt.NDArray[np.bool_]:
     """Return a mask of the stored points."""
-    name = "land" if points == _LAND else "sea"
+    name = "land" if storage.points == _LAND else "sea"
     if land is None:
         raise context.missing(
-            f"{where} holds {name} points only, and the file has no land-sea mask (STASH m01s00i030); append its field "
-            "to the file, for instance with cat"
+            f"{where} holds {name} points only, and the file has no land-sea mask (STASH m01s00i030) of its grid; "
+            "append its field to the file, for instance with cat"
         )
-    if len(shape) == 2 and shape != land.shape:
-        raise context.broken(f"{where} has shape {shape}, and the land-sea mask {land.shape}; add the right mask")
-    return land if points == _LAND else ~land
+    if len(storage.shape) == 2 and storage.shape != land.shape:
+        raise context.broken(
+            f"{where} has shape {storage.shape}, and the land-sea mask {land.shape}; add the right mask"
+        )
+    chosen = land if storage.points == _LAND else ~land
+    count, stored = int(np.count_nonzero(chosen)), storage.size // storage.dtype.itemsize
+    # Some writers leave the rest of the whole grid behind the points.
+    if storage.method == packing.NONE and count < stored < land.size:
+        raise context.broken(
+            f"{where} holds {stored:,} values of {name} points, and its land-sea mask has {count:,}; add the right mask"
+        )
+    return chosen
 
 
 def _fill(dtype: np.dtype[Any], missing: float, needed: bool) -> Any:

@@ -124,6 +124,12 @@ def test_a_calendar_that_is_not_known_gives_no_time(ic: int) -> None:
     assert "time" not in opened(field(**{**INSTANT, "LBTIM": ic})).variables
 
 
+def test_an_unset_lbtim_gives_no_time() -> None:
+    group = opened(field(**{**INSTANT, "LBTIM": -32768, "LBMOND": 2, "LBPROC": 128}))
+    assert "time" not in group.variables
+    assert group.variables["air_temperature"].text("cell_methods") == "time: mean"
+
+
 @pytest.mark.parametrize(
     "date", [{"LBMON": 13}, {"LBMON": 0}, {"LBDAT": 31}, {"LBHR": 25}, {"LBYR": 0}, {"LBYR": 999_999}]
 )
@@ -399,6 +405,13 @@ def test_rows_without_coordinates_are_dimensions_alone() -> None:
     assert "x" not in group.variables
 
 
+@pytest.mark.parametrize("code", [3, 5, 105, 0, -32768])
+def test_rows_of_a_projection_are_no_latitudes(code: int) -> None:
+    group = opened(field(**{**INSTANT, "LBCODE": code, "BDX": 10_000.0, "BDY": 10_000.0}))
+    assert group.variables["air_temperature"].dims == ("y", "x")
+    assert not {"x", "y", "latitude", "longitude"} & group.variables.keys()
+
+
 def test_a_cross_section_has_the_coordinates_that_lbcode_names() -> None:
     extra = vectors(y=[1000, 500])
     whole = np.arange(6, dtype=">f4").tobytes() + extra
@@ -573,6 +586,23 @@ def test_masks_of_two_other_grids_tell_no_land(tmp_path: Path) -> None:
     path = tmp_path / "a.pp"
     path.write_bytes(mask(1 - MASK, BZX=15.0) + mask(MASK, BZX=30.0) + field([7, 8, 9], **LAND))
     with pytest.raises(SourceError, match="no land-sea mask"):
+        data_of(path, "air_temperature")
+
+
+def test_a_mask_of_another_grid_tells_no_land(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(mask(MASK, BZX=15.0) + field([7, 8, 9], **LAND))
+    with pytest.raises(SourceError, match=r"no land-sea mask .* of its grid"):
+        data_of(path, "air_temperature")
+
+
+@pytest.mark.parametrize("shape", [{}, {"LBROW": 0, "LBNPT": 0}])
+def test_two_masks_of_one_grid_have_to_be_equal(tmp_path: Path, shape: dict[str, int]) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(mask(MASK) + field([7, 8, 9], **{**LAND, **shape}) + mask(MASK))
+    assert data_of(path, "air_temperature").tolist() == [[7, -9, 8], [-9, -9, 9]]
+    path.write_bytes(mask(MASK) + field([7, 8, 9], **{**LAND, **shape}) + mask(1 - MASK))
+    with pytest.raises(SourceError, match=r"different land-sea masks of a grid, with headers at bytes 4 and 584"):
         data_of(path, "air_temperature")
 
 

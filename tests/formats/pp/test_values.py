@@ -195,13 +195,19 @@ def test_wgdos_that_cannot_be_is_refused(change: dict[int, int], text: str) -> N
 
 @pytest.mark.parametrize(("code", "points"), [(120, LAND), (220, ~LAND), (122, LAND), (2220, ~LAND)])
 @pytest.mark.parametrize("shaped", [True, False])
-@pytest.mark.parametrize("more", [0, 2])
+@pytest.mark.parametrize("more", [0, 3])
 def test_points_of_a_mask_are_put_in_their_places(code: int, points: np.ndarray, shaped: bool, more: int) -> None:
     shape = {} if shaped else {"LBROW": 0, "LBNPT": 0}
     found = stored(field([7, 8, 9, *[77] * more], LBPACK=code, BMDI=-9, **shape), LAND)
     expected = np.full((2, 3), -9.0)
     expected[points] = [7, 8, 9]
     assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("code", [120, 220])
+def test_more_points_than_the_mask_has_are_refused_unless_the_whole_grid_follows(code: int) -> None:
+    with pytest.raises(SourceError, match=r"holds 5 values of (land|sea) points, and its land-sea mask has 3"):
+        stored(field([7, 8, 9, 77, 77], LBPACK=code), LAND)
 
 
 def test_integers_of_a_mask_are_missing_elsewhere_though_bmdi_is_no_integer() -> None:
