@@ -28,8 +28,8 @@ LONGEST = 1000
 XML = "UDUNITS2_XML_PATH"
 _ASCII, _UTF8, _DEFINITION = 0, 2, 8
 
-#: UDUNITS is not thread-safe.
-_LOCK = forkable()
+#: UDUNITS is not thread-safe; the second lock is held while it is loaded, which the holder of the first may ask for.
+_LOCK, _LOADING = forkable(), forkable()
 
 #: Names of the system's library on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
 _NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib", "udunits2.dll")
@@ -137,9 +137,14 @@ def bundled() -> tuple[Path, Path] | None:
     return None
 
 
-@lru_cache(maxsize=1)
 def _library() -> tuple[Any, int]:
     """Return the library and its system of units; a ``UDUNITS2_XML_PATH`` set by the user remains in effect."""
+    with _LOADING:
+        return _opened()
+
+
+@lru_cache(maxsize=1)
+def _opened() -> tuple[Any, int]:
     table = ""
     library = next(filter(None, map(_loaded, _NAMES)), None)
     if library is None and (copy := bundled()) is not None:

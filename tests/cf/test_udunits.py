@@ -126,3 +126,15 @@ def test_conversions_by_many_threads_at_once_are_right():
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda name: udunits.converter(name, "m")(1.0), names))
     assert found == [float(k) for k in range(2, 130)]
+
+
+def test_many_threads_may_be_the_first_to_need_the_library():
+    code = """
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+    from cfagg.cf.units import linear
+    start = Barrier(8)
+    with ThreadPoolExecutor(8) as pool:
+        print(set(pool.map(lambda _: (start.wait(60), linear("kelvin", "K"))[1], range(8))))
+    """
+    assert python(code) == "{(1.0, 0.0)}"
