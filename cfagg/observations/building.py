@@ -20,7 +20,7 @@ from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.chosen_statistics import Choice
 from cfagg.observations.dates import Part, union
-from cfagg.observations.frames import META
+from cfagg.observations.frames import META, add_attributes
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import (
     Portion,
@@ -33,7 +33,7 @@ from cfagg.observations.merging import (
     sort_unique,
     write_record,
 )
-from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
+from cfagg.observations.parts import PartRead, arrange, part_text, read_elsewhere, read_part, recorded
 from cfagg.observations.provenance import Base, build_attributes, iso, sources_of
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.statistics import Accumulator
@@ -201,11 +201,10 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
     for part in filled:
         lack, more = sorted({*variables} - {*part.variables}), sorted({*part.variables} - {*variables})
         if lack or more:
-            start, stop = parts[part.number]
             said = [f"lacks {', '.join(lack)}"] * bool(lack) + [f"has {', '.join(more)} too"] * bool(more)
             other = "the store" if base is not None else f"part {filled[0].number}"
             raise ConventionError(
-                f"part {part.number} ({iso(start)} to {iso(stop)}) {' and '.join(said)}, unlike {other} "
+                f"{part_text(part.number, parts[part.number])} {' and '.join(said)}, unlike {other} "
                 f"({', '.join(variables)}); give all parts the same columns, with the filter select"
             )
     return check_variables(variables)
@@ -392,7 +391,6 @@ def _attributes(
         sources += [s for s in recorded if s not in sources]
         sources.sort(key=lambda s: sorted(s.items()))
     for part in found:
-        for name, attributes in part.attributes.items():
-            if name in variables:
-                metadata.setdefault(name, attributes)
+        given = {k: v for k, v in part.attributes.items() if k in variables}
+        add_attributes(metadata, given, part_text(part.number, parts[part.number]))
     return build_attributes(recipe, union(periods), sources, metadata, checksums, variables)

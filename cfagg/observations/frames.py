@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConformError, ConventionError, Problem
+from cfagg.cf.units import linear
+from cfagg.errors import ConformError, ConventionError, Problem, UnitsError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "COMPULSORY", "META", "attributes_of", "check_frame", "check_rows", "conform", "dates_within", "encode_frame",
-    "with_attributes",
+    "COMPULSORY", "META", "add_attributes", "attributes_of", "check_frame", "check_rows", "conform", "dates_within",
+    "encode_frame", "with_attributes",
 ]  # fmt: skip
 
 #: Columns that every frame has.
@@ -46,6 +47,34 @@ def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, A
     """Return the frame with these attributes on its columns."""
     frame.attrs = {"variables": {k: dict(v) for k, v in attributes.items() if k in frame.columns and v}}
     return frame
+
+
+def add_attributes(
+    known: dict[str, dict[str, Any]], more: Mapping[str, Mapping[str, Any]], where: str
+) -> dict[str, dict[str, Any]]:
+    """Return the attributes of columns known so far after adding those of further rows, which must have equal units."""
+    problems = []
+    for name, attributes in more.items():
+        have = known.setdefault(name, dict(attributes))
+        if (new := attributes.get("units")) is None:
+            continue
+        old = have.setdefault("units", new)
+        if not _same_units(str(old), str(new)):
+            problems.append(Problem(name, f"is in {new!r}, but in other rows in {old!r}"))
+    if problems:
+        raise ConventionError(
+            f"{where} gave columns in units that differ from those of other rows; convert them with the filter "
+            "convert_units",
+            problems,
+        )
+    return known
+
+
+def _same_units(one: str, other: str) -> bool:
+    try:
+        return linear(one, other) == (1.0, 0.0)
+    except UnitsError:
+        return False
 
 
 def check_frame(frame: object, where: str, start: datetime | None = None, end: datetime | None = None) -> pd.DataFrame:

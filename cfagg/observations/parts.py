@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError
 from cfagg.observations.dates import Part
-from cfagg.observations.frames import COMPULSORY, META, attributes_of, conform, encode_frame
+from cfagg.observations.frames import COMPULSORY, META, add_attributes, attributes_of, conform, encode_frame
 from cfagg.observations.merging import Run, read_record, sort_unique, write_record, write_run
 from cfagg.observations.recipe import Recipe
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PartRead", "arrange", "read_elsewhere", "read_part", "recorded"]
+__all__ = ["PartRead", "arrange", "part_text", "read_elsewhere", "read_part", "recorded"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -57,9 +57,14 @@ class PartRead:
         }
 
 
+def part_text(number: int, part: Part) -> str:
+    """Return the number and the dates of a part, for messages."""
+    return f"part {number} ({part[0].isoformat()} to {part[1].isoformat()})"
+
+
 def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
     """Read a part, and keep its rows in sorted runs of about `run_bytes` bytes."""
-    reading = _Reading(folder, number, run_bytes, f"part {number} ({part[0].isoformat()} to {part[1].isoformat()})")
+    reading = _Reading(folder, number, run_bytes, part_text(number, part))
     for frame in recipe.frames(part):
         if len(frame):
             reading.add(frame, recipe.build.allow_nans)
@@ -130,8 +135,7 @@ class _Reading:
             width = len(META) + len(self._variables)
             self._buffer = np.empty((max(1, self._run_bytes // (4 * width)), width), np.float32)
         frame = conform(frame, self._variables, self._where)
-        for name, attributes in attributes_of(frame).items():
-            self._attributes.setdefault(name, attributes)
+        add_attributes(self._attributes, attributes_of(frame), self._where)
         self._rounded |= {v for v in self._variables if v not in self._rounded and _is_rounded(frame[v])}
         no_nans = _without_nans(self._variables, allow_nans, self._where)
         at = 0

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
 from cfagg.observations.dates import Period
-from cfagg.observations.frames import attributes_of, check_frame, with_attributes
+from cfagg.observations.frames import add_attributes, attributes_of, check_frame, with_attributes
 from cfagg.observations.recipe_sections import period_of
 from cfagg.observations.registry import Config, find, not_known, plain_name
 from cfagg.observations.settings import problems_of
@@ -209,7 +209,7 @@ class Filtered:
         """Yield the frames of the step before, changed by the filter."""
         frames = self.before.frames(start, end, empty=empty)
         if getattr(self.filter, "whole", False):
-            frames = _together(frames)
+            frames = _together(frames, f"input of filter {self.name} ({self.where})")
         for frame in frames:
             attributes = attributes_of(frame)
             try:
@@ -268,7 +268,7 @@ class Concat:
         return [read for _, _, step in self.steps for read in step.reads()]
 
 
-def _together(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def _together(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFrame]:
     """Yield all rows as one frame."""
     import pandas as pd
 
@@ -276,10 +276,11 @@ def _together(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     if len(found) < 2:
         yield from found
         return
-    attributes = {k: v for frame in reversed(found) for k, v in attributes_of(frame).items()}
-    for frame in found:
-        frame.attrs = {}
+    attributes: dict[str, dict[str, Any]] = {}
     filled = [f for f in found if len(f)] or found[:1]
+    for frame in filled:
+        add_attributes(attributes, attributes_of(frame), where)
+        frame.attrs = {}
     yield with_attributes(pd.concat(filled), attributes)
 
 

@@ -183,6 +183,50 @@ def test_attributes_of_columns_are_kept(tmp_path):
     assert open_store(tmp_path / "a.zarr").attributes.variables_metadata["t"]["units"] == "K"
 
 
+def in_units(units, first=1, last=31):
+    """Return a source of reports in some units on some days."""
+
+    def read(start, end):
+        rows = builds.reports(start, end)
+        frame = rows[rows["date"].dt.day.between(first, last)].copy()
+        frame.attrs["variables"] = {"t": {"units": units}}
+        return frame
+
+    return read
+
+
+def test_units_that_mean_the_same_need_not_be_written_alike(tmp_path):
+    joined = {"join": [in_units("K"), in_units("kelvin")]}
+    cfagg.create_observations({**recipe(), "input": joined}, tmp_path / "a.zarr")
+    assert open_store(tmp_path / "a.zarr").attributes.variables_metadata["t"]["units"] == "K"
+
+
+@pytest.mark.parametrize("at", ["rows of one part", "parts", "frames that a filter sees at once", "rows to append"])
+def test_columns_in_several_units_are_refused(tmp_path, at):
+    both = {"join": [in_units("K"), in_units("degC")]}
+    given = {
+        "rows of one part": both,
+        "parts": {"join": [in_units("K", 1, 4), in_units("degC", 5, 31)]},
+        "frames that a filter sees at once": {"pipe": [both, {"sort_by": ["t"]}, {"convert_units": {"t": "degC"}}]},
+        "rows to append": in_units("degC"),
+    }
+    if append := at == "rows to append":
+        cfagg.create_observations(recipe(in_units("K"), end="2020-01-05"), tmp_path / "a.zarr")
+    with pytest.raises(ConventionError, match="units that differ") as error:
+        cfagg.create_observations({**recipe(), "input": given[at]}, tmp_path / "a.zarr", append=append)
+    assert [(p.where, p.message) for p in error.value.problems] == [("t", "is in 'degC', but in other rows in 'K'")]
+
+
+def test_columns_in_several_units_may_be_converted(tmp_path):
+    both = {"join": [in_units("K", 1, 4), in_units("degC", 5, 31)]}
+    steps = {"pipe": [both, {"convert_units": {"t": "K"}}]}
+    cfagg.create_observations({**recipe(), "input": steps}, tmp_path / "a.zarr")
+    store = open_store(tmp_path / "a.zarr")
+    days = store.data.read(0, store.rows)
+    assert store.attributes.variables_metadata["t"]["units"] == "K"
+    assert days[days[:, 0] > 18266][:, 4].min() > 500 > days[days[:, 0] < 18265][:, 4].max()
+
+
 def test_a_report_tells_what_was_done(tmp_path):
     told = []
     report = cfagg.create_observations(recipe(), tmp_path / "a.zarr", progress=lambda *a: told.append(a))
