@@ -13,6 +13,7 @@ import numpy as np
 
 from cfagg.cf.axes import Axes
 from cfagg.cf.calendars import transform
+from cfagg.cf.differences import change_of_temperatures
 from cfagg.cf.gather_rule import EXACT, GatherRule
 from cfagg.cf.header import Header
 from cfagg.cf.missing import Missing, declared_fill, default_fill
@@ -160,9 +161,11 @@ def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str
             if transform(own, calendar or stated, layout.units, stated) != SAME:
                 raise _contradiction(own, layout.units)
         units = layout.units or own or aggregation.units
-        return transform(
+        change = transform(
             units, layout.calendar or calendar or aggregation.calendar, aggregation.units, aggregation.calendar
         )
+        sides = header.attributes, aggregation.attributes
+        return change_of_temperatures(change, units, *sides) if isinstance(change, tuple) else change
     except (UnitsError, CalendarError) as error:
         raise type(error)(
             f"{where}: {error.message} (aggregation {aggregation.name!r}, units {aggregation.units!r}); "

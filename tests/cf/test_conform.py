@@ -368,6 +368,33 @@ class TestUnits:
         found = run(np.array([0.0, 1, 2]), master(dtype="f8", units="K"), units="degC")
         np.testing.assert_array_equal(found, [273.15, 274.15, 275.15])
 
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {"units_metadata": "temperature: difference"},
+            {"cell_methods": "area: mean time: standard_deviation"},
+            {"cell_methods": "time: anomaly_wrt climatology"},
+            {"standard_name": "air_temperature standard_error"},
+            {"standard_name": "air_temperature_anomaly"},
+        ],
+        ids=str,
+    )
+    def test_differences_of_temperatures_are_converted_without_an_offset(self, attributes):
+        units = "degF"
+        for masters, own in ((attributes, {}), ({}, attributes), (attributes, attributes)):
+            aggregation = master(dtype="f8", units="K", attributes=masters)
+            np.testing.assert_allclose(run(np.array([0.0, 9, 18]), aggregation, units=units, **own), [0, 5, 10])
+        aggregation = master(dtype="f8", units="K", attributes={"units_metadata": "temperature: on_scale"})
+        with pytest.raises(UnitsError, match=r"frag.nc.*'degF' are on_scale .* and differences"):
+            run(np.zeros(3), aggregation, units=units, **attributes)
+
+    def test_other_quantities_than_temperatures_have_no_differences(self):
+        deviation = {"cell_methods": "time: standard_deviation", "units_metadata": "temperature: on_scale"}
+        aggregation = master(dtype="f8", units="degC", attributes=deviation)
+        assert run(np.array([273.15, 0, 1]), aggregation, units="K").tolist()[0] == 0
+        aggregation = master(dtype="f8", units="m", attributes={"cell_methods": "time: range"})
+        assert run(np.array([1.0, 2, 3]), aggregation, units="km @ 5").tolist() == [6000, 7000, 8000]
+
     def test_a_file_without_units_has_the_masters(self):
         assert run(np.array([0.0, 1, 2]), master(dtype="f8", units="K")).tolist() == [0, 1, 2]
 

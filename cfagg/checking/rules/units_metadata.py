@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.differences import DIFFERENCE, DIFFERENT
 from cfagg.cf.kinds_of_units import is_reference_time, is_temperature, known
 from cfagg.checking.canonical import is_cell, methods_of
 from cfagg.checking.context import Context
@@ -15,10 +16,6 @@ from cfagg.model.dataset import Variable
 
 _TEMPERATURES = ("temperature: on_scale", "temperature: difference", "temperature: unknown")
 _LEAP_SECONDS = ("leap_seconds: none", "leap_seconds: utc", "leap_seconds: unknown")
-_DIFFERENCE = "temperature: difference"
-
-#: Methods whose result is a difference of temperatures.
-_DIFFERENCES = frozenset({"range", "standard_deviation", "variance"})
 
 
 @rule("UNI004")
@@ -53,20 +50,20 @@ def errors_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[
 @rule("UNI007", each="units_metadata")
 def spreads_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[Hit]:
     """``units_metadata`` marks a range, deviation or variance of a temperature as a difference."""
-    found = [m for m in methods_of(v) if m in _DIFFERENCES]
+    found = [m for m in methods_of(v) if m in DIFFERENT]
     if found and _claims_another(v):
         yield _hit(v, f"the method {found[0]} in cell_methods makes it a difference")
 
 
 def _claims_another(v: Variable) -> bool:
     text = (v.text("units_metadata") or "").strip()
-    return text in _TEMPERATURES and text != _DIFFERENCE and is_temperature(v.text("units") or "1")
+    return text in _TEMPERATURES and text != DIFFERENCE and is_temperature(v.text("units") or "1")
 
 
 def _hit(v: Variable, why: str) -> Hit:
-    fix = (Edit(v.path, "units_metadata", _DIFFERENCE, safe=False),)
+    fix = (Edit(v.path, "units_metadata", DIFFERENCE, safe=False),)
     return Hit(
-        v, "units_metadata", f"units_metadata is {v.text('units_metadata')!r}, but {why}: {_DIFFERENCE!r}", fix=fix
+        v, "units_metadata", f"units_metadata is {v.text('units_metadata')!r}, but {why}: {DIFFERENCE!r}", fix=fix
     )
 
 
