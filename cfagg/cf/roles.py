@@ -95,7 +95,7 @@ def place_by_units(units: Any) -> Place | None:
 
 def place_of(attributes: Mapping[Any, Any]) -> Place | None:
     """Return ``latitude`` or ``longitude`` for true ones, by the standard name or else the units, or `None`."""
-    name = _word(attributes, "standard_name")
+    name = _text(attributes, "standard_name")
     if name in ("latitude", "longitude"):
         return name  # type: ignore[return-value]
     return None if name in AXES_BY_NAME else place_by_units(attributes.get("units"))
@@ -112,7 +112,7 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
             return "T"
         if units.strip() in LEVEL_UNITS:
             return "Z"
-    return "Z" if _word(attributes, "positive").lower() in ("up", "down") else None
+    return "Z" if _text(attributes, "positive").lower() in ("up", "down") else None
 
 
 def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
@@ -125,15 +125,14 @@ def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
     letter = axis.strip().upper() if isinstance(axis, str) else ""
     if letter in ("X", "Y", "Z", "T"):
         return letter  # type: ignore[return-value]
-    name = _word(attributes, "standard_name")
+    name = _text(attributes, "standard_name")
     found = axis_by_units(attributes) or AXES_BY_NAME.get(name)
     if found or ndim is None or not (name in PRESSURES or (not name and ndim <= 1)):
         return found
     return "Z" if (is_pressure(units) if isinstance(units, str) else name) else None
 
 
-def _word(attributes: Mapping[Any, Any], name: str) -> str:
-    """Return the first word of a text attribute, or else ""."""
+def _text(attributes: Mapping[Any, Any], name: str) -> str:
+    """Return a text attribute, or else "": a standard name with a modifier is that of another quantity."""
     value = attributes.get(name)
-    words = value.split() if isinstance(value, str) else []
-    return words[0] if words else ""
+    return value.strip() if isinstance(value, str) else ""

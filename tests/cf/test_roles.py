@@ -43,6 +43,12 @@ def test_every_spelling_of_cf_is_known_in_any_case(units, place):
         assert axis_of({"units": text}) == ("Y" if place == "latitude" else "X")
 
 
+def test_what_a_modifier_makes_of_a_coordinate_is_none():
+    assert place_of({"standard_name": "latitude status_flag"}) is None
+    assert axis_of({"standard_name": "depth number_of_observations"}) is None
+    assert axis_of({"standard_name": "air_pressure standard_error", "units": "Pa"}) is None
+
+
 @pytest.mark.few(20)
 @pytest.mark.parametrize("attributes", COMBINATIONS)
 def test_every_job_answers_alike(attributes):

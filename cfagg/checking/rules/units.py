@@ -60,12 +60,13 @@ def dimensional_quantities_have_units(c: Context, v: Variable) -> Iterator[Hit]:
         return
     expected = expected_units(c, v)
     name = v.words("standard_name")[0] if expected is not None else ""
-    if name in ("latitude", "longitude"):
+    angle = bool(expected and _ANGLE.search(expected))
+    if angle and name in ("latitude", "longitude"):
         wanted = "degrees_north" if name == "latitude" else "degrees_east"
         yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}").mended(wanted)
     elif expected and not (known(expected) and is_dimensionless(expected)):
         yield Hit(v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}")
-    elif expected and _ANGLE.search(expected):
+    elif angle:
         message = (
             f"{name} has no units, its canonical unit is {expected!r}: without units an angle may be read as "
             "radians; add them"

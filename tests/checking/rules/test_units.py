@@ -129,7 +129,16 @@ def test_a_dimensional_quantity_without_units_is_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["area_fraction", "region", "status_flag", "air_pressure number_of_observations", "sea_water_salinity"]
+    "name",
+    [
+        "area_fraction",
+        "region",
+        "status_flag",
+        "air_pressure number_of_observations",
+        "sea_water_salinity",
+        "latitude status_flag",
+        "longitude number_of_observations",
+    ],
 )
 def test_a_pure_number_needs_no_units(name: str) -> None:
     assert codes(named(name, None), "UNI") == []
