@@ -59,6 +59,13 @@ class _Table(NamedTuple):
     rows: Mapping[str, str]
 
 
+class _Given(NamedTuple):
+    """A file that the user has given, in its present state: a table that was changed is read again."""
+
+    path: Path
+    state: tuple[int, ...]
+
+
 def standard_names(c: Context) -> Mapping[str, str]:
     """Return the canonical unit of each standard name; the names include aliases.
 
@@ -128,7 +135,8 @@ def _near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
     return next(iter(get_close_matches(word, likely[:300], 1, 0.82)), "")
 
 
-def _chosen(c: Context, kind: str) -> Path | None:
+@once
+def _chosen(c: Context, kind: str) -> _Given | None:
     """Return the file of a table that the user has given, or `None` for the bundled one."""
     given = c.options.tables.get(kind)
     if given is None:
@@ -136,9 +144,17 @@ def _chosen(c: Context, kind: str) -> Path | None:
     return _newest(kind, given, named_version(c.dataset.root) if kind == "standard_names" else None)
 
 
-@lru_cache(maxsize=64)
-def _newest(kind: str, given: Path, version: int | None) -> Path:
+def _newest(kind: str, given: Path, version: int | None) -> _Given:
     """Return the file itself, or from a folder the table of that version, else the newest."""
+    path = _within(kind, given, version)
+    try:
+        found = path.stat()
+    except OSError:
+        return _Given(path, ())  # reading it says what is wrong
+    return _Given(path, (found.st_size, found.st_mtime_ns, found.st_ino))
+
+
+def _within(kind: str, given: Path, version: int | None) -> Path:
     try:
         files = list(given.iterdir()) if given.is_dir() else [given]
     except OSError as error:
@@ -172,33 +188,34 @@ class _Cells(Mapping[str, V]):
 
 
 @lru_cache(maxsize=4)
-def _units(given: Path | None) -> Mapping[str, str]:
+def _units(given: _Given | None) -> Mapping[str, str]:
     return _Cells(_table("standard_names", given).rows, lambda row: row.partition(",")[0].strip())
 
 
 @lru_cache(maxsize=4)
-def _aliases(given: Path | None) -> Mapping[str, tuple[str, ...]]:
+def _aliases(given: _Given | None) -> Mapping[str, tuple[str, ...]]:
     return _Cells(_table("standard_names", given).rows, lambda row: tuple(row.partition(",")[2].split()) or None)
 
 
 @lru_cache(maxsize=16)
-def _table(kind: str, given: Path | None) -> _Table:
+def _table(kind: str, given: _Given | None) -> _Table:
     """Return a bundled table, or the one in a file that the user gives."""
     if given is None:
         name = _PACKED[kind]
         return _Table(_number(name), _rows(_unpacked(_packed(name)).decode("utf-8")))
     try:
-        with open_regular(str(given)) as file:
+        with open_regular(str(given.path)) as file:
             raw = file.some(min(file.key.size, _LARGEST) + 1, 0, CONTEXT_SOURCE)
         if len(raw) > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")  # noqa: TRY301
         raw = _unpacked(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = raw.decode("utf-8-sig")
-        table = _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
+        table = _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.path.name), _rows(text))
         _check_names(table)
         return table  # noqa: TRY300
     except (OSError, ValueError, zlib.error) as error:
-        raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} cannot be read: {error}") from error
+        what = f"the table of {kind.replace('_', ' ')} {str(given.path)!r}"
+        raise NotApplicable(f"{what} cannot be read: {error}") from error
 
 
 def _check_names(table: _Table) -> None:

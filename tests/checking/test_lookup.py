@@ -71,6 +71,7 @@ def test_of_a_folder_of_tables_the_version_is_taken_that_the_dataset_names(tmp_p
     (tmp_path / "notes.txt").write_text("v999")
     c = context(standard_names=tmp_path)
     assert (list(lookup.standard_names(c)), lookup.standard_names_version(c)) == (["name_200"], "200")
+    c = context(standard_names=tmp_path)
     c.dataset.root.attributes["standard_name_vocabulary"] = "CF Standard Name Table (v93, 21 January 2026)"
     assert (list(lookup.standard_names(c)), lookup.standard_names_version(c)) == (["name_93"], "93")
     assert lookup.table_versions({"standard_names": tmp_path})["standard_names"] == "200"
@@ -119,3 +120,14 @@ def test_a_file_that_is_no_table_is_refused_and_not_taken_for_an_empty_one(tmp_p
     path.write_text(text)
     with pytest.raises(NotApplicable, match=r"table\.csv' cannot be read: found .*; expected"):
         lookup.standard_names(context(standard_names=path))
+
+
+def test_a_table_that_was_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    for name in ("depth_of_dreams", "length_of_dreams"):
+        path.write_text(f"standard_name,canonical_units\n{name},m\n")
+        assert lookup.standard_names(context(standard_names=path)) == {name: "m"}
+    (tmp_path / "standard_name_table_v2.csv").write_text("standard_name,canonical_units\nwidth_of_dreams,m\n")
+    assert lookup.standard_names(context(standard_names=tmp_path)) == {"width_of_dreams": "m"}
+    (tmp_path / "standard_name_table_v3.csv").write_text("standard_name,canonical_units\nmass_of_dreams,kg\n")
+    assert lookup.standard_names(context(standard_names=tmp_path)) == {"mass_of_dreams": "kg"}
