@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, edge_of, spans_of
+from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, distinct, edge_of, spans_of
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
@@ -63,11 +63,8 @@ def locate(part: Part, edges: Edges, length: int) -> list[Local]:
     if not len(start):
         return []
     first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
-    chunks = (
-        np.arange(first[0], last[0] + 1)
-        if len(start) == 1
-        else np.unique(np.concatenate([np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]))
-    )
+    count = last - first + 1
+    chunks = distinct(np.repeat(first + count - np.cumsum(count), count) + np.arange(count.sum()))
     begin, end = edge_of(edges, chunks, length).tolist(), edge_of(edges, chunks + 1, length).tolist()
     each = _pick_locals if isinstance(part, Pick) else _fold_locals
     return each(part, chunks.tolist(), begin, end)  # type: ignore[arg-type]

@@ -219,8 +219,8 @@ def _ratio(total: Array, weight: Array) -> Float:
         return np.where(weight != 0, total / weight, 0.0)
 
 
-#: Up to this number of boxes of a chunk are reduced one by one; more are reduced element by element.
-_BOXES = 64
+#: Up to this number of boxes of a chunk are reduced one by one; more, or smaller ones, are reduced element by element.
+_BOXES, _BOX = 64, 1 << 11
 
 #: Cost above which NumPy takes longer than loading the compiler.
 _COMPILED_FROM = 2e7
@@ -282,7 +282,7 @@ class _Work:
                 weights = taken(np.broadcast_to(weights, part.shape), term)
             values = taken(part, term)
             folds = folds_of(term)
-            boxes = segments_of(term, _BOXES) if folds else None
+            boxes = segments_of(term, min(_BOXES, values.size // _BOX)) if folds else None
             if boxes is None:
                 found = merged(self.single(values, weights), term, folds)
             else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import tempfile
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.accumulation import spread
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.spread import moments
 from tests import strategies as s
@@ -48,7 +50,8 @@ def test_moments_are_those_of_the_whole_array(data, made):
         group = write(store, raw, dims, chunks, combinations, rules, options, compressors)
         for _ in range(2):
             request = data.draw(s.requests(raw.shape))
-            with threads(data.draw(st.sampled_from([1, 2]))):
+            box = data.draw(st.sampled_from([1, spread._BOX]))
+            with threads(data.draw(st.sampled_from([1, 2]))), patch.object(spread, "_BOX", box):
                 found = moments(group, request)
             weight, mean, m2 = expected(raw, dims, rules, options, request)
             np.testing.assert_allclose(found[0], weight, rtol=1e-12)
@@ -69,8 +72,9 @@ def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, sta
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("groups", [1, 24])
-def test_a_small_spread_about_a_large_mean_keeps_its_digits(tmp_path, groups):
+@pytest.mark.parametrize(("groups", "box"), [(1, 1), (24, 1), (24, 2048)])
+def test_a_small_spread_about_a_large_mean_keeps_its_digits(tmp_path, monkeypatch, groups, box):
+    monkeypatch.setattr(spread, "_BOX", box)
     raw = 1e8 + np.random.default_rng(5).normal(0, 1e-3, 5000)
     group = write(tmp_path, raw, ("time",), (100,), [("time",)])
     at = np.arange(13, 4987)
