@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from cfagg.cf.dates import CALENDARS, Int64, compiled, from_days, to_days
 from cfagg.cf.datetimes import CALENDAR_NAMES, calendar_name, clock_problem, parse_datetime
-from cfagg.cf.kinds_of_units import is_reference_time, split_reference
+from cfagg.cf.kinds_of_units import OF_CFTIME, is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
@@ -54,6 +54,7 @@ _SECONDS: Mapping[str, Fraction] = {
 
 #: In UDUNITS a month is a twelfth of 365.242198781 days, and in cftime 30 days; authors mean neither.
 _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
+_MONTH = Fraction("31556925.9747") / 12
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,16 @@ class Reference:
         """Unit and epoch if other times can only be compared with these, which have both in common; else empty.
 
         >>> parse("month since 2000-1-1", None).alone, parse("day since 2000-1-1 6:0", "utc").alone
-        ('month since 2000-01-01', 'since 2000-01-01 06:00:0')
+        ('month since 2000-01-01', 'since 2000-01-01 06:00:00')
         """
         if self.unit is not None and self.calendar not in _UNCOUNTED:
             return ""
         year, month, day = (int(n) for n in from_days(_rule(self.calendar), self.day))
-        minutes, second = divmod(self.second, 60)
+        minutes = min(int(self.second // 60), 1439)  # a leap second belongs to the last minute
+        second = f"{self.second - 60 * minutes:033.30f}".rstrip("0").rstrip(".")
         clock = f" {minutes // 60:02}:{minutes % 60:02}:{second}" if self.second else ""
         word = self.word if self.unit is None else ""
-        return f"{word} since {year:04}-{month:02}-{day:02}{clock}".strip()
+        return f"{word} since {'-' * (year < 0)}{abs(year):04}-{month:02}-{day:02}{clock}".strip()
 
 
 def _rule(calendar: str) -> str:
@@ -178,7 +180,8 @@ def _unit(word: str, units: str) -> Fraction | None:
     scale = seconds_in(word)
     if scale is None:
         raise UnitsError(f"{word!r} in units {units!r} is not a unit of time")
-    return scale
+    # Such as kyr, and 10years; a tropical year is meant to have this length.
+    return None if (scale / _MONTH).denominator <= 12 and "tropical" not in word.lower() else scale
 
 
 def seconds_in(unit: str) -> Fraction | None:
@@ -187,7 +190,9 @@ def seconds_in(unit: str) -> Fraction | None:
     >>> seconds_in("weeks"), seconds_in("2 h"), seconds_in("K")
     (Fraction(604800, 1), Fraction(7200, 1), None)
     """
-    known = _SECONDS.get(unit.strip().lower())
+    word = unit.strip()
+    # The case of letters distinguishes symbols, such as ms and Ms, in UDUNITS, but not in cftime.
+    known = _SECONDS.get(word.lower() if len(word) > 5 or word.lower() in OF_CFTIME else word)
     if known is not None:
         return known
     try:

@@ -49,7 +49,7 @@ _CLOCK = re.compile(
     rf"(?:(\d\d)(\d\d)(\d\d{_SECOND})?(?![\d:])|(\d{{1,9}})(?::(\d{{1,9}})(?::(\d{{1,9}}{_SECOND}))?)?)"
 )
 _ZONE = re.compile(r"\s*([A-Za-z]{1,9}|[-+]?\d[\d:]{0,8})")
-_PACKED = re.compile(r"([-+]?)(\d{4})(\d{2})(\d{2})?$")
+_PACKED = re.compile(r"()(\d{4})(\d{2})(\d{2})?$")
 #: Without a sign, and with three or four digits, as in older versions of CF and in UDUNITS.
 _NUMERIC_ZONE = re.compile(r"([-+]?)(\d{1,2})(?::?(\d{2})|:(\d))?")
 
@@ -95,14 +95,17 @@ class Datetime(NamedTuple):
         if match is None:
             return None
         hours, minutes = int(match[2]), int(match[3] or match[4] or 0)
-        if hours > 23 or minutes > 59:
-            return None
+        if hours > 23 or minutes > 59 or (self.hour is None and (hours or minutes)):
+            return None  # after a date alone, UDUNITS reads a time of day and cftime a zone
         return (-1 if match[1] == "-" else 1) * (60 * hours + minutes)
 
 
 @lru_cache(maxsize=1024)
 def parse_datetime(text: str) -> Datetime | None:
-    """Return a parsed datetime in any form that UDUNITS reads, or `None` if it does not begin with a number."""
+    """Return a parsed datetime in any form that UDUNITS reads, or `None` if it does not begin with a date.
+
+    A number of other than up to 4, 6 or 8 digits is not a date, as UDUNITS and cftime disagree on what it means.
+    """
     text = text.strip()
     match = _DATE.match(text)
     if match is None:
@@ -111,6 +114,8 @@ def parse_datetime(text: str) -> Datetime | None:
     packed = None if month else _PACKED.match(text[: match.end()])
     if packed is not None:
         sign, year, month, day = packed.groups()
+    elif month is None and len(year) > 4:
+        return None
     at = match.end()
     hour = minute = second = zone = None
     separator = ""

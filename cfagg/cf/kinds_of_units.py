@@ -17,12 +17,12 @@ from cfagg.cf.common_units import COMMON
 from cfagg.cf.udunits import LONGEST, XML, definition
 
 __all__ = [
-    "convertible", "is_dimensionless", "is_logarithmic", "is_pressure", "is_reference_time", "is_temperature",
-    "is_time", "known", "meaning", "split_reference",
+    "OF_CFTIME", "convertible", "is_dimensionless", "is_logarithmic", "is_pressure", "is_reference_time",
+    "is_temperature", "is_time", "known", "meaning", "split_reference",
 ]  # fmt: skip
 
 #: Units of time that are known to cftime but not to UDUNITS.
-_OF_CFTIME = frozenset({"mins", "hrs"})
+OF_CFTIME = frozenset({"mins", "hrs"})
 
 #: The separator between the unit and the instant of a reference time.
 _SINCE = re.compile(r"\s*@|(?:^|\s+)(?:since|after|from|ref)(?![^\W\d])", re.IGNORECASE)
@@ -130,7 +130,7 @@ def split_reference(text: str) -> tuple[str, str, str] | None:
     if match is None:
         return None
     unit, datetime = text[: match.start()].strip(), text[match.end() :].strip()
-    if _SHIFT.fullmatch(datetime) or not unit or not (unit.lower() in _OF_CFTIME or is_time(unit)):
+    if _SHIFT.fullmatch(datetime) or not unit or not (unit.lower() in OF_CFTIME or is_time(unit)):
         return None
     return unit, match[0].strip(), datetime
 

@@ -160,7 +160,7 @@ def test_calendars_with_a_year_zero_have_an_epoch_in_it(calendar):
     assert -shift == {"proleptic_gregorian": 366, "noleap": 365, "all_leap": 366, "360_day": 360}[calendar]
 
 
-@pytest.mark.parametrize("unit", ["months", "years", "month", "2 months"])
+@pytest.mark.parametrize("unit", ["months", "years", "month", "2 months", "kyr", "10year", "Years"])
 def test_months_and_years_are_refused_unless_nothing_is_to_be_done(unit):
     text = f"{unit} since 2000-01-01"
     assert calendars.time_transform(text, None, f"{unit} since 2000-1-1 00:00", None) == (1, 0)
@@ -169,11 +169,38 @@ def test_months_and_years_are_refused_unless_nothing_is_to_be_done(unit):
 
 
 @pytest.mark.parametrize(
-    "unit", [("weeks", 7), ("common_years", 365), ("fortnights", 14), ("2 days", 2), ("ns", Fraction(1, 86400 * 10**9))]
+    "unit",
+    [
+        ("weeks", 7),
+        ("common_years", 365),
+        ("fortnights", 14),
+        ("2 days", 2),
+        ("ns", Fraction(1, 86400 * 10**9)),
+        ("Ms", Fraction(10**6, 86400)),
+        ("ms", Fraction(1, 86400 * 1000)),
+        ("MSEC", Fraction(10**6, 86400)),
+        ("Hours", Fraction(1, 24)),
+        ("MINS", Fraction(1, 1440)),
+        ("tropical_years", 365.242198781),
+    ],
 )
 def test_other_units_of_time_are_known(unit):
     scale, _ = calendars.time_transform(f"{unit[0]} since 2000-01-01", None, "days since 2000-01-01", None)
     assert scale == pytest.approx(unit[1])
+
+
+@pytest.mark.parametrize(
+    ("date", "calendar", "text"),
+    [
+        ("2000-1-1 6:0", "utc", "2000-01-01 06:00:00"),
+        ("2000-1-1 6:0:10", "utc", "2000-01-01 06:00:10"),
+        ("2000-1-1 23:59:05.00000000000025", "none", "2000-01-01 23:59:05.00000000000025"),
+        ("2016-12-31 23:59:60.5", "utc", "2016-12-31 23:59:60.5"),
+        ("-5-1-1", "none", "-0005-01-01"),
+    ],
+)
+def test_an_epoch_that_no_other_is_compared_with_is_told_as_a_date_and_a_time_of_day(date, calendar, text):
+    assert calendars.parse(f"s since {date}", calendar).alone == f"since {text}"
 
 
 def test_units_that_are_no_time_are_refused():

@@ -184,7 +184,13 @@ def test_years_before_1_are_those_of_cftime(calendar: str, year: int) -> None:
     assert change == (1, -expected)
 
 
-@pytest.mark.parametrize("text", ["2000-01-01 24:00", "2000-01-01 12:30 EST", "2000-13-01", "0-1-1", "2000-01-01 930"])
+#: UDUNITS and cftime take the numbers after a date for a time of day and for a zone, and digits apart in two ways.
+AMBIGUOUS = ["2000-01-01 -6", "2000-01-01 +05:30", "2000-01-01-06:00", "2000 +1", "12345", "2000101", "-20000101"]
+
+
+@pytest.mark.parametrize(
+    "text", ["2000-01-01 24:00", "2000-01-01 12:30 EST", "2000-13-01", "0-1-1", "2000-01-01 930", *AMBIGUOUS]
+)
 def test_what_is_no_time_of_the_standard_calendar_is_refused(text: str) -> None:
     with pytest.raises(CalendarError):
         parse(f"days since {text}", "standard")
