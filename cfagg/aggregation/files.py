@@ -44,6 +44,7 @@ def places(
     allow: Iterable[Any] = (),
     without: Iterable[str] = (),
     same: Callable[[str], Any] | None = None,
+    argument: str = "files",
 ) -> list[str]:
     """Return the absolute path or the `Url` of each named file and Zarr store, in the order given.
 
@@ -51,17 +52,18 @@ def places(
     names are the same. Matches of patterns and directories are sorted by name, with numbers in numerical order. A
     directory includes the files of known formats at any depth and the Zarr stores, one of which it may be itself;
     hidden files are excluded, as in patterns, and files in `without` are always excluded, with what is beside them.
+    Errors call the files by the name of the user's `argument`.
     """
     left_out = {absolute(name) for name in without}
     never = set(map(itself, left_out))
     beside = re.compile("|".join(rf"{re.escape(name)}({_BESIDE})(/.*)?" for name in left_out) or "(?!)", re.DOTALL)
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
     if not isinstance(given, Iterable) or isinstance(given, Mapping) or getattr(given, "shape", None) == ():
-        raise OptionError(f"files: found an object of type {type(files).__name__}; {_EXPECTED}")
+        raise OptionError(f"{argument}: found an object of type {type(files).__name__}; {_EXPECTED}")
     allowed = tuple(allow)
     found: dict[Any, str] = {}
     for one in given:
-        for place in _meant(one, storage_options, allowed, left_out):
+        for place in _meant(one, storage_options, allowed, left_out, argument):
             one_file = itself(place)
             if one_file not in never and not beside.fullmatch(place):  # under another name as well
                 found.setdefault(same(place) if same else one_file, place)
@@ -95,14 +97,14 @@ def natural(name: str) -> list[Any]:
 
 
 def _meant(
-    one: Any, storage_options: Mapping[str, Any] | None, allow: tuple[Any, ...], without: set[str]
+    one: Any, storage_options: Mapping[str, Any] | None, allow: tuple[Any, ...], without: set[str], argument: str
 ) -> Iterable[str]:
     """Return the places that one name refers to."""
-    text = one if isinstance(one, Url) else a_path(one, "files", expected=_EXPECTED)
+    text = one if isinstance(one, Url) else a_path(one, argument, expected=_EXPECTED)
     if is_url(text):
-        place = a_place(text, storage_options, allow, name="files", expected=_EXPECTED)
+        place = a_place(text, storage_options, allow, name=argument, expected=_EXPECTED)
         return _listed(place, without) if isinstance(place, Url) else [place]
-    path = absolute(a_place(text, name="files", expected=_EXPECTED))
+    path = absolute(a_place(text, name=argument, expected=_EXPECTED))
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more, here and below
         if is_referring(path):
             return [path]

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["IndexReport", "index"]
 
 
+#: The name of the argument, for errors.
+_FILES = "path_or_files"
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class IndexReport(WrittenReport):
     """The result of indexing: the number of files and chunks, and which files are left out or updated."""
@@ -137,7 +141,7 @@ def index(
     if to is not None:
         return _exported(path_or_files, output, to, on_loss, overwrite, allowed, storage_options)
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
-        place = a_place(path_or_files, storage_options, allowed)
+        place = a_place(path_or_files, storage_options, allowed, name=_FILES)
         source = _opened(place, allowed)
         unreadable = [error for group in source.root.walk() for error in group.unreadable.values()]
         if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
@@ -163,7 +167,9 @@ def index(
 
     target = _target(output, storage_options)
     # Fragments are looked up by name, so each hard link of a file counts.
-    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str)
+    named = places(
+        path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str, argument=_FILES
+    )
     return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
 
 
@@ -393,12 +399,12 @@ def _exported(
     if output is None:
         raise OptionError(f"to={to!r}: name the file to write with output=")
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
-        source = _opened(a_place(path_or_files, storage_options, allowed), allowed)
+        source = _opened(a_place(path_or_files, storage_options, allowed, name=_FILES), allowed)
     else:
         from cfagg.aggregation.building import build
         from cfagg.aggregation.joining import join_files
         from cfagg.aggregation.scanning import Scanner
 
         scanner = Scanner(storage_options=storage_options, allow=allowed)
-        source = build(join_files(scanner.scan(scanner.meant(path_or_files, [output])), scanner.rules))
+        source = build(join_files(scanner.scan(scanner.meant(path_or_files, [output], _FILES)), scanner.rules))
     return export(source, source.access(allowed), output, to, on_loss=on_loss, overwrite=overwrite)

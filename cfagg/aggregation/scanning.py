@@ -44,9 +44,9 @@ class Scanner:
     workers: int | None = None
     progress: Progress = None
 
-    def meant(self, files: Any, without: Iterable[str] = ()) -> list[str]:
+    def meant(self, files: Any, without: Iterable[str] = (), argument: str = "files") -> list[str]:
         """Return the path or the `Url` of each file that a user names."""
-        return places(files, storage_options=self.storage_options, allow=self.allow, without=without)
+        return places(files, storage_options=self.storage_options, allow=self.allow, without=without, argument=argument)
 
     def named(self, name: str) -> str:
         """Return a path unchanged, and a URL with the options for its server."""

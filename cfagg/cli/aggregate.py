@@ -167,7 +167,7 @@ def run(args: Arguments) -> int:
         return output.refused(args, "aggregate", error)
     report.wording = as_options
     if args.html is not None:
-        with output.opened(args.html) as stream:
+        with output.opened(args.html, overwrite=args.overwrite) as stream:
             stream.write(report.to_html())
     _print(args, report)
     return 0

@@ -54,7 +54,7 @@ def run(args: Arguments) -> int:
     if not files:
         raise OptionError("name files to append")
     whole: Appended | None = None
-    for file in files:
+    for number, file in enumerate(files):
         try:
             one = append(
                 args.store, file, args.dim, group=args.group, on_loss=args.on_loss, any_order=args.any_order,
@@ -62,10 +62,10 @@ def run(args: Arguments) -> int:
                 workers=args.workers,
             )  # fmt: skip
         except LossError as error:
-            _say(whole, files, file)
+            _say(number, files)
             return output.refused(args, "append", error)
         except BaseException:
-            _say(whole, files, file)
+            _say(number, files)
             raise
         whole = one if whole is None else _together(whole, one)
     assert whole is not None  # noqa: S101 - there is a file
@@ -74,12 +74,11 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _say(done: Appended | None, files: list[str], file: str) -> None:
+def _say(count: int, files: list[str]) -> None:
     """Report what was appended before an error."""
-    if done is not None:
-        count = files.index(file)
+    if count:
         print(
-            f"note: {count} of {len(files)} files {'was' if count == 1 else 'were'} appended; {file} was not",
+            f"note: {count} of {len(files)} files {'was' if count == 1 else 'were'} appended; {files[count]} was not",
             file=sys.stderr,
         )
 

@@ -222,7 +222,7 @@ def _check(args: Arguments) -> int:
             for _ in reported:
                 pass
         else:
-            with output.opened(args.output) as stream:
+            with output.opened(args.output, overwrite=args.overwrite) as stream:
                 for part in reported:
                     stream.write(part)
     if not args.quiet:

@@ -87,9 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _replace_closed_streams()
     _tolerate_any_text(sys.stdout, sys.stderr)
-    if not arguments:
-        print(_OVERVIEW)
-        return 0
     stops: AbstractContextManager[list[int]] = _terminable() if argv is None else nullcontext([])
     with stops as terminated:
         status = _run(arguments, is_own=argv is None)
@@ -99,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str], *, is_own: bool) -> int:
     """Return the exit status of a command line, which may be that of this process."""
     try:
+        if not arguments:
+            return _guarded(_overview, Arguments())
         args = _parser(arguments).parse_args(arguments, Arguments())
         if is_own:
             _spare(args.spared)
@@ -109,6 +108,11 @@ def _run(arguments: list[str], *, is_own: bool) -> int:
     except KeyboardInterrupt as stop:  # while the command line was being parsed
         _say(str(stop) or "interrupted")
         return 130
+
+
+def _overview(_: Arguments) -> int:
+    print(_OVERVIEW)
+    return 0
 
 
 @contextmanager

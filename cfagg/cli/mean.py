@@ -204,7 +204,7 @@ def _give(args: Arguments, result: DataArray, asked: Query) -> int:
     from cfagg.display import statistic
 
     if args.output is not None:
-        with output.aside(args.output) as name:
+        with output.aside(args.output, overwrite=args.overwrite) as name:
             output.write_netcdf(result, name)
     if args.plot is not None:
         from cfagg.cf.dimension_kinds import dated, grid, kinds
@@ -213,7 +213,7 @@ def _give(args: Arguments, result: DataArray, asked: Query) -> int:
         shown = dated(result)
         subtitle = " · ".join(f"{d} {part}" for d, part in asked.selected.items())
         title = f"{field.label(result, units=False)}, {asked.title}"
-        with output.aside(args.plot) as name:
+        with output.aside(args.plot, overwrite=args.overwrite) as name:
             field.save(shown, name, kinds(shown), grid(shown), title=title, subtitle=subtitle)
         output.note_picture(args)
     if args.json:

@@ -27,9 +27,9 @@ _NAMES = {"variables": "variable", "substitutions": "substitute", "client": "das
 #: ``overwrite=True (--overwrite)`` and ``allow=['x'] or, on the command line, --allow x``: both forms together.
 _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^)]*)\)| or, on the command line, (--))")
 
-#: A single keyword, with a value that an option can have.
+#: A single keyword, with a value that an option can have; after a slash it is the name of a directory, as level=850.
 _ALONE = re.compile(
-    rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
+    rf"(?<![\w.&?/-])({'|'.join(sorted(KEYWORDS))})="
     r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|-?[\d.]+(?:e[-+]?\d+)?\b|-?(?:nan|inf)\b)?(?!=)"
 )
 

@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
 
     store = open_store(args.store, args.options(), args.allow)
     if args.plot is not None:
-        _plot(store, args.plot)
+        _plot(store, args)
         output.note_picture(args)
         if args.output is None and not args.json:
             return 0
@@ -52,13 +52,13 @@ def run(args: Arguments) -> int:
         lines = [observations.description_json(found)]
     else:
         lines = observations.description_lines(found, rows=args.rows)
-    with output.opened(args.output) as stream:
+    with output.opened(args.output, overwrite=args.overwrite) as stream:
         for line in lines:
             print(line, file=stream)
     return 0
 
 
-def _plot(store: ObservationStore, target: str) -> None:
+def _plot(store: ObservationStore, args: Arguments) -> None:
     """Plot how the rows are distributed over time and the Earth."""
     from pathlib import PurePath
 
@@ -72,7 +72,7 @@ def _plot(store: ObservationStore, target: str) -> None:
     subtitle = f"{count_text(store.rows, 'row')} of {count_text(len(store.variables), 'variable')}"
     if index.first is not None and index.last is not None:
         subtitle += f", {epoch_text(index.first)} to {epoch_text(index.last)}"
-    with output.aside(target) as name:
+    with output.aside(args.plot, overwrite=args.overwrite) as name:
         coverage.save(
             time_coverage(index),
             counts,

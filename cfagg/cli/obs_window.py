@@ -88,7 +88,7 @@ def run(args: Arguments) -> int:
     )  # fmt: skip
     sample = dataset[0]
     if args.output is not None:
-        with output.aside(args.output) as name:
+        with output.aside(args.output, overwrite=args.overwrite) as name:
             _export(sample, name)
         if not args.json:
             return 0

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def check(target: str, *, overwrite: bool) -> None:
-    """Raise if an output file cannot or must not be written; ``-`` is stdout."""
+    """Raise if an output file cannot or must not be written, before work begins; ``-`` is stdout."""
     if isinstance(there := _place(target), Url):
         from cfagg.runtime.object_files import check_object
 
@@ -44,28 +44,34 @@ def check(target: str, *, overwrite: bool) -> None:
     if os.path.isdir(path):  # noqa: PTH112
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.exists(path) and not overwrite:  # noqa: PTH110
-        raise TargetExistsError(f"{target} exists; pass --overwrite to replace it, or give another name")
+        raise _exists(target)
     if not os.path.isdir(path.absolute().parent):  # noqa: PTH112
         raise TargetError(f"{target} cannot be written: there is no directory {path.parent}")
 
 
 @contextmanager
-def opened(target: str | None) -> Iterator[TextIO]:
+def opened(target: str | None, *, overwrite: bool) -> Iterator[TextIO]:
     """Yield a stream for text: stdout for `None` and ``-``, else a file that appears once it is complete."""
     if target is None or target == "-":
         yield sys.stdout
         return
-    with aside(target) as name, Path(name).open("w", encoding="utf-8", errors="backslashreplace") as stream:
+    with (
+        aside(target, overwrite=overwrite) as name,
+        Path(name).open("w", encoding="utf-8", errors="backslashreplace") as stream,
+    ):
         yield stream
 
 
 @contextmanager
-def aside(target: str) -> Iterator[str]:
-    """Yield the name of a new file with the same suffix that replaces the output if the block succeeds."""
+def aside(target: str, *, overwrite: bool) -> Iterator[str]:
+    """Yield the name of a new file with the same suffix that becomes the output if the block succeeds.
+
+    Without `overwrite`, a file that appeared meanwhile is kept, and the result discarded.
+    """
     if isinstance(there := _place(target), Url):
         from cfagg.runtime.object_files import written_object
 
-        with written_object(there) as new:
+        with written_object(there, create=not overwrite) as new:
             yield str(new)
         return
     # Imported here because most commands only write to stdout.
@@ -78,8 +84,11 @@ def aside(target: str) -> Iterator[str]:
             yield target
             return
         # Resolve links, so that the file is replaced and not the link.
-        with written_aside(path.resolve()) as made:
-            yield str(made)
+        try:
+            with written_aside(path.resolve(), create=not overwrite) as made:
+                yield str(made)
+        except FileExistsError as error:
+            raise _exists(target) from error
 
 
 def check_outputs(args: Arguments) -> None:
@@ -171,6 +180,10 @@ def _as_dataset(result: Any) -> Any:
 def _place(target: str) -> str:
     """Return a URL that is written with the credentials of the environment, or a path unchanged."""
     return a_place(target, expected="name a file") if is_url(target) else target
+
+
+def _exists(target: str) -> TargetExistsError:
+    return TargetExistsError(f"{target} exists; pass --overwrite to replace it, or give another name")
 
 
 def _is_device(path: Path) -> bool:

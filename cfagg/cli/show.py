@@ -57,7 +57,7 @@ def run(args: Arguments) -> int:
         if args.output is None and not args.json and not args.references:
             return 0
     printed = False
-    with output.opened(args.output) as stream:
+    with output.opened(args.output, overwrite=args.overwrite) as stream:
         for line in _lines(source, args):
             print(line, file=stream)
             printed = True
@@ -103,5 +103,5 @@ def _plot(source: Source, args: Arguments) -> None:
             f"{len(found)} aggregations, the first {len(drawn)} of which are drawn; choose others with --variable",
             file=sys.stderr,
         )
-    with output.aside(args.plot) as name:
+    with output.aside(args.plot, overwrite=args.overwrite) as name:
         plot.save(drawn, name)

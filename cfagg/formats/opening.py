@@ -46,7 +46,7 @@ ZIP = "Zip"
 NETCDF = (CLASSIC, HDF5, CDL, ZIP)
 
 #: Formats that can be checked, for messages.
-EXPECTED = "netCDF, Zarr or CDL"
+EXPECTED = "netCDF, Zarr, PP, a fields file or CDL"
 
 #: First bytes of a file that are examined; CDL may begin with comments.
 HEAD = 4096

@@ -125,8 +125,10 @@ def test_a_web_server_lists_nothing() -> None:
 
 @pytest.mark.parametrize("given", [3, [3], {"a": 1}, [None]])
 def test_what_is_no_name_is_refused_by_its_type(given: object) -> None:
-    with pytest.raises(OptionError, match="files"):
+    with pytest.raises(OptionError, match=r"^files: "):
         places(given)
+    with pytest.raises(OptionError, match=r"^path_or_files: "):
+        cfagg.index(given, output="x.cfagg-index")  # type: ignore[arg-type]
 
 
 def test_no_files_at_all_are_an_error() -> None:

@@ -55,3 +55,9 @@ def test_overlap_is_an_error_with_a_way_out(store: Path, capsys: pytest.CaptureF
 def test_no_files_are_wrong_usage(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["append", str(store), "--dim", "time"]) == 2
     assert "name files to append" in capsys.readouterr().err
+
+
+def test_a_file_named_twice_is_counted_each_time(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(store.parent / "b.nc")
+    assert main(["append", str(store), file, file, "--dim", "time"]) == 2
+    assert f"note: 1 of 2 files was appended; {file} was not" in capsys.readouterr().err

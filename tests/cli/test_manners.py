@@ -13,8 +13,9 @@ import pytest
 
 import cfagg
 from cfagg.cli import main as cli
+from cfagg.cli import output
 from cfagg.demo import sample
-from cfagg.errors import CfaggError, TargetError
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from tests.rights import unprivileged
 
 REFUSED = "Permission denied"
@@ -104,6 +105,8 @@ def test_a_target_that_may_not_be_written_is_named_once(
             "x.nc would be a Zarr store, which is a directory, but its name ends with",
         ),
         (("obs", "check", "sst"), "sst: not checked"),
+        (("show", "sst/0.txt"), "expected netCDF, PP or a fields file"),
+        (("check", "sst/0.txt"), "expected netCDF, Zarr, PP, a fields file or CDL"),
     ],
 )
 def test_a_message_names_the_file_and_what_was_wrong_with_the_command(
@@ -116,6 +119,7 @@ def test_a_message_names_the_file_and_what_was_wrong_with_the_command(
     for name in ("sst.nca", "test1.nc"):
         shutil.copy(sample(name), tmp_path)
     shutil.copytree(sample("sst"), tmp_path / "sst")
+    (tmp_path / "sst" / "0.txt").write_text("no data\n")
     monkeypatch.chdir(tmp_path)
     assert cli.main(list(command)) in (1, 2)
     captured = capsys.readouterr()
@@ -170,6 +174,33 @@ def test_a_process_without_stdout_works_and_says_nothing() -> None:
     command = f"{sys.executable} -m cfagg explain DOC001 >&-"
     done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False, env={**os.environ})
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [[], ["explain"]])
+def test_a_reader_that_has_gone_ends_the_command_without_a_word(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "cfagg", *words]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json"])
+def test_a_result_does_not_replace_a_file_that_appeared_meanwhile(tmp_path: Path, name: str) -> None:
+    target = tmp_path / name
+    output.check(str(target), overwrite=False)
+
+    def write(*, overwrite: bool) -> None:
+        with output.opened(str(target), overwrite=overwrite) as stream:
+            target.write_text("of another process")
+            stream.write("result")
+
+    with pytest.raises(TargetExistsError, match=r"exists; pass --overwrite"):
+        write(overwrite=False)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "of another process")]
+    write(overwrite=True)
+    assert target.read_text() == "result"
 
 
 @pytest.mark.parametrize("name", ["c/new", "x" * 300])

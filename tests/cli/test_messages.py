@@ -128,6 +128,7 @@ def test_every_keyword_that_is_renamed_is_an_option_of_some_command():
         ("pass storage_options={'headers': {…}}", "pass --storage-option headers.NAME=…"),
         ("pass storage_options={'skip_signature': True}", "pass --storage-option skip_signature=true"),
         ("level == 3, store?select=3, x.weights=2", "level == 3, store?select=3, x.weights=2"),
+        ("/data/level=850/a.nc, level=850", "/data/level=850/a.nc, --level 850"),
     ],
 )
 def test_a_keyword_becomes_its_option(message, shown):

@@ -188,7 +188,7 @@ def test_a_result_of_the_command_that_finds_no_room_is_an_error_of_the_target(tm
     def work():
         resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000))
         try:
-            with output.aside(str(tmp_path / "a.nc")) as name:
+            with output.aside(str(tmp_path / "a.nc"), overwrite=False) as name:
                 output.write_netcdf(data, name)
         except TargetError as error:
             print(error)
@@ -207,7 +207,7 @@ def test_a_result_of_the_command_whose_last_write_fails_is_an_error_of_the_targe
 
     def work():
         try:
-            with output.aside(str(tmp_path / "a.nc")) as name:
+            with output.aside(str(tmp_path / "a.nc"), overwrite=False) as name:
                 output.write_netcdf(data, name)
         except TargetError as error:
             print(error)
@@ -234,7 +234,7 @@ def test_what_arrow_says_of_a_file_that_it_cannot_open_names_the_target(tmp_path
     target = tmp_path / "a.parquet"
 
     def write_to_a_directory():
-        with output.aside(str(target)) as name:
+        with output.aside(str(target), overwrite=False) as name:
             pathlib.Path(name).mkdir()
             parquet.write_table(pa.table({"a": [1]}), name)
 

@@ -98,7 +98,7 @@ def check_file(handle: Handle, context: Context) -> Checked:
         classic.names(handle, context)
         return admit(handle, WHOLE, (), context)
     if form != HDF5:
-        raise context.damage(not_netcdf(handle.key.path, head, "netCDF-3 or netCDF-4"))
+        raise context.damage(not_netcdf(handle.key.path, head, "netCDF, PP or a fields file"))
     from cfagg.formats.hdf5.links import followed
 
     return admit(handle, WHOLE, followed(handle, context), context)
