@@ -16,7 +16,10 @@ from cfagg.cf.durations import parse_duration
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import shown
 
-__all__ = ["epoch_text", "parse_date"]
+__all__ = ["REFORM", "calendar_of", "epoch_text", "parse_date"]
+
+#: 1582-10-15 in seconds since 1970, from which on the standard calendar is the proleptic Gregorian one.
+REFORM = -12219292800
 
 _TEXT = re.compile(
     r"([0-9]{4})(?:-?([0-9]{2})(?:-?([0-9]{2}))?)?"
@@ -61,6 +64,11 @@ def parse_date(value: Any) -> Date:
 def epoch_text(epoch: int | np.integer[Any]) -> str:
     """Return a date in ISO 8601, such as ``1970-01-01T00:00:00``, from seconds since 1970."""
     return str(np.datetime64(int(epoch), "s"))
+
+
+def calendar_of(first: int | np.integer[Any]) -> str:
+    """Return the name in CF of the calendar of times, given the first in seconds since 1970."""
+    return "standard" if first >= REFORM else "proleptic_gregorian"
 
 
 def _of_text(text: str) -> Date:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.cf.datetimes import calendar_name
-from cfagg.cf.instants import epoch_text
+from cfagg.cf.instants import REFORM, epoch_text
 from cfagg.cf.roles import AXES_BY_NAME, COMMON_NAMES, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import sample_numbers
@@ -22,9 +22,6 @@ __all__ = ["FieldDetails", "Fields"]
 
 type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
-
-#: From 1582-10-15 on, the standard calendar agrees with that of observations, which is proleptic Gregorian.
-_GREGORIAN = -12219292800
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +287,7 @@ def _of_cftime(value: Any, time: str) -> int:
     if value.microsecond:
         raise OptionError(f"the field at {value} is not at a whole second")
     epoch = int(np.datetime64(text, "s").astype(np.int64))
-    if name == "standard" and epoch < _GREGORIAN:
+    if name == "standard" and epoch < REFORM:
         raise CalendarError(f"the field at {text} is before 1582-10-15, where calendars differ")
     return epoch
 

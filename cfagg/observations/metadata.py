@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg._version import __version__
-from cfagg.cf.instants import epoch_text
+from cfagg.cf.instants import calendar_of, epoch_text
 from cfagg.cf.packing import DECODING_ATTRIBUTES
 from cfagg.errors import SelectionError
 from cfagg.errors.extras import require
@@ -138,7 +138,8 @@ def to_xarray(sample: Any) -> xr.Dataset:
     dates = ", ".join(np.datetime_as_string(sample.reference_dates[:100]).tolist())
     about = {"Conventions": "CF-1.12", "featureType": "point", "reference_date": dates}
     dataset = xr.Dataset(data, coords, about)
-    dataset["time"].encoding.update(units="seconds since 1970-01-01", calendar="standard", dtype="int64")
+    calendar = calendar_of(sample.details.epochs.min(initial=0))
+    dataset["time"].encoding.update(units="seconds since 1970-01-01", calendar=calendar, dtype="int64")
     return dataset
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 
 import cfagg
 from cfagg.errors import SelectionError
+from cfagg.observations.sample import Details, Header, Sample
 from tests.observations.small_stores import VARIABLES, hourly
 
 ATTRIBUTES = {"t": {"units": "K", "standard_name": "air_temperature"}, "v": {"levels": [2, 10], "flag": True, "m": {}}}
@@ -69,6 +70,14 @@ def test_a_table_has_the_columns_of_the_frame_with_attributes_on_its_fields(ds, 
     assert json.loads(table.schema.field("v").metadata[b"levels"]) == [2, 10]
     assert np.array_equal(table["u"], np.asarray(ds[3])[:, 1])
     assert np.array_equal(table["date"].cast(pa.int64()), ds[3].dates.astype("i8"))
+
+
+def test_dates_before_1582_survive_netcdf(tmp_path) -> None:
+    places = np.array([[-171634, 3600, 51.5, 0]], "f4")
+    sample = Sample(np.ones((1, 1), "f4"), Details(places, np.array([-171634 * 86400])), Header(("t",)))
+    sample.to_xarray().to_netcdf(tmp_path / "points.nc")
+    with xr.open_dataset(tmp_path / "points.nc") as stored:
+        assert stored["time"].values.astype("M8[s]").tolist() == sample.dates.tolist()
 
 
 @pytest.mark.parametrize("method", ["to_pandas", "to_xarray", "to_arrow"])

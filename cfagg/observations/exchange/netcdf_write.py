@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg._version import __version__
+from cfagg.cf.instants import calendar_of
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import DIMENSION_LISTS, REFERRING
 from cfagg.errors import ConventionError, OptionError
@@ -49,7 +50,6 @@ _TIME = {
     "long_name": "time",
     "units": "seconds since 1970-01-01 00:00:00",
     "units_metadata": "leap_seconds: none",
-    "calendar": "standard",
 }
 _LATITUDE = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
 _LONGITUDE = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
@@ -166,6 +166,9 @@ class _File:
         # The variable that numbers the stations may be called station, since it is the coordinate of that dimension.
         own = [self.dimension] if self.dimension and self.by != self.dimension else []
         self.names = netcdf_names(table.variables, [*_TAKEN, *own])
+        # Rows are in the order of their dates.
+        first = epochs_of(table.read(0, min(table.rows, 1)), 0, table.name).min(initial=0)
+        self.time = {**_TIME, "calendar": calendar_of(first)}
 
     def write(self, path: Path) -> None:
         import netCDF4
@@ -251,7 +254,7 @@ class _File:
             counted = {"long_name": f"observations of the {size}", "sample_dimension": "obs"}
             self._create(file, "row_size", "i8", size, counted)[:] = instances.counts
         if "time" in self.constant:
-            self._create(file, "time", "i8", size, _TIME)[:] = instances.times
+            self._create(file, "time", "i8", size, self.time)[:] = instances.times
         if "latitude" in self.constant:
             self._create(file, "latitude", "f4", size, _LATITUDE)[:] = instances.places[:, 0]
             self._create(file, "longitude", "f4", size, _LONGITUDE)[:] = instances.places[:, 1]
@@ -268,7 +271,7 @@ class _File:
     def _variables(self, file: Any) -> list[tuple[int | None, Any]]:
         """Create the variables with one value for each row; return them with their columns (`None` for times)."""
         found: list[tuple[int | None, Any]] = []
-        for name, column, about in (("time", None, _TIME), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
+        for name, column, about in (("time", None, self.time), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
             if name not in self.constant:
                 found.append((column, self._create(file, name, "i8" if column is None else "f4", "obs", about)))
         aside = ["time", "latitude", "longitude"]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from cfagg.cf.calendars import DateChange, canonical, parse, time_transform
+from cfagg.cf.instants import REFORM
 from cfagg.cf.missing import Missing
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, as_meant, read_as
 from cfagg.cf.references import REFERRING
@@ -162,8 +163,8 @@ def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 #: The origin of dates.
 _EPOCH = "microseconds since 1970-01-01"
 
-#: Microseconds since 1970 from which the standard calendar is Gregorian, and the largest int64.
-_GREGORIAN, _LARGEST = -12219292800 * 10**6, 2.0**62
+#: Number of microseconds that an int64 holds with room for sums.
+_LARGEST = 2.0**62
 
 
 def dates_of_numbers(values: npt.NDArray[Any], units: str, calendar: str | None, where: str) -> npt.NDArray[Any]:
@@ -193,7 +194,7 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
         change = time_transform(units, rule, _EPOCH, rule)
         if isinstance(change, tuple):
             micros = _exact(values, *change, units)
-            if rule != "standard" or not (micros < _GREGORIAN).any():
+            if rule != "standard" or not (micros < REFORM * 10**6).any():
                 return micros
     days = time_transform(units, name, "days since 1970-01-01", "proleptic_gregorian")
     if not isinstance(days, DateChange):

@@ -43,6 +43,17 @@ def rows_of(path: Path, variables: tuple[str, ...]) -> np.ndarray:
         return np.stack(columns, axis=1).astype("f4")
 
 
+@pytest.mark.parametrize(
+    ("day", "calendar"), [(0, "standard"), (-141426, "standard"), (-141428, "proleptic_gregorian")]
+)
+def test_the_calendar_is_one_in_which_the_dates_are_those_of_the_rows(tmp_path: Path, day: int, calendar: str) -> None:
+    rows = np.array([[day, 3600, 51.5, 0, 7], [day + 1, 0, 51.5, 0, 7]], "f4")
+    path = export_netcdf(Table.of_rows("reports", ["t2m"], rows), tmp_path / "a.nc")
+    with xr.open_dataset(path) as found:
+        assert found["time"].encoding["calendar"] == calendar
+        assert found["time"].values[0] == np.datetime64(day, "D") + np.timedelta64(1, "h")
+
+
 def in_order(rows: np.ndarray) -> np.ndarray:
     """Return rows sorted by all columns, as bits."""
     bits = np.ascontiguousarray(rows).view("u4")
