@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPULSORY", "META", "add_attributes", "attributes_of", "check_frame", "check_rows", "conform", "dates_within",
-    "encode_frame", "with_attributes",
+    "encode_frame", "with_attributes", "wrap_longitudes",
 ]  # fmt: skip
 
 #: Columns that every frame has.

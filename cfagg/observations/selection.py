@@ -9,12 +9,16 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfagg.errors import OptionError, Problem
 from cfagg.errors.arguments import closest, is_one, shown, some
 from cfagg.observations.dates import SampleDates, Window, first_second, last_second, parse_frequency
+from cfagg.observations.frames import wrap_longitudes
 
-__all__ = ["DELTATIME", "Area", "Columns", "Plan", "mixed", "parse_area", "parse_thinning", "rows_and_columns"]
+__all__ = [
+    "DELTATIME", "Area", "Columns", "Plan", "in_box", "mixed", "parse_area", "parse_thinning", "rows_and_columns",
+]  # fmt: skip
 
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
 type Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -109,8 +113,7 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
 class Area:
     """Latitudes and longitudes between bounds in degrees, all of which belong to the area."""
 
-    # From `west` eastwards to `east`, across 0° or 180° if necessary; 360° or more is the whole globe. Places are
-    # stored in single precision, and the bounds are rounded likewise, so that an observation on a bound is inside.
+    # From `west` eastwards to `east`, across 0° or 180° if necessary; 360° or more is the whole globe.
 
     north: float
     west: float
@@ -136,19 +139,22 @@ class Area:
 
     def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
         """Return which places are in the area; rows without a place are not."""
-        south, north = np.float32(self.south), np.float32(self.north)
-        inside: Mask = (latitudes >= south) & (latitudes <= north)
-        if self.east - self.west >= 360:
-            return inside & ~np.isnan(longitudes)
-        west, east = _wrapped(self.west), _wrapped(self.east)
-        after, before = longitudes >= west, longitudes <= east
-        return inside & ((after | before) if west > east else (after & before))
+        return in_box(self.north, self.west, self.south, self.east, latitudes, longitudes)
 
 
-def _wrapped(longitude: float) -> np.float32:
-    rounded = np.float32(longitude % 360)
-    # Values just west of 0° round to 360°, which is stored as 0°.
-    return np.float32(0) if rounded == 360 else rounded
+def in_box(
+    north: float, west: float, south: float, east: float, latitudes: NDArray[Any], longitudes: NDArray[Any]
+) -> Mask:
+    """Return which places are in a box from `west` eastwards to `east`; see `Area`."""
+    # Places are stored in single precision with longitudes from 0 to 360, and the bounds are rounded likewise, so that
+    # an observation on a bound is inside.
+    latitudes, longitudes = latitudes.astype(np.float32, copy=False), wrap_longitudes(longitudes)
+    inside: Mask = (latitudes >= np.float32(south)) & (latitudes <= np.float32(north))
+    left, right = wrap_longitudes(np.array([west, east], np.float64))
+    if east - west >= 360 or (left == right and (east - west) % 360 > 180):
+        return inside & ~np.isnan(longitudes)
+    after, before = longitudes >= left, longitudes <= right
+    return inside & ((after | before) if left > right else (after & before))
 
 
 def parse_area(value: Any) -> Area | None:

@@ -89,6 +89,10 @@ def test_choices_that_cannot_be_honoured_raise(options) -> None:
         ((90, 10, -90, 10), [9, 10, 11, 0, 180], [0, 1, 0, 0, 0]),
         ((90, 0, -90, 180), [0, 90, 180, 181, 359], [1, 1, 1, 0, 0]),
         ((90, -1e-9, -90, 10), [0, 5, 10, 11, 359], [1, 1, 1, 0, 0]),
+        ((90, 0, -90, 360 - 1e-9), [0, 90, 180, 270, 359], [1, 1, 1, 1, 1]),
+        ((90, 10, -90, 10 - 1e-9), [0, 90, 180, 270, 359], [1, 1, 1, 1, 1]),
+        # Stores of other software may have longitudes that are not from 0 to 360.
+        ((90, -10, -90, 10), [-11, -10, 360, 370, 371], [0, 1, 1, 1, 0]),
     ],
 )
 def test_an_area_reaches_eastwards_from_west_to_east_over_any_meridian(area, longitudes, inside) -> None:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, field_v
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY
-from cfagg.observations.selection import mixed
+from cfagg.observations.selection import in_box, mixed
 from cfagg.observations.settings import (
     ByName,
     Duration,
@@ -163,10 +163,10 @@ class Area(Made):
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows in the box."""
         north, west, south, east = self.area
-        width = 360.0 if abs(east - west) >= 360 else (east - west) % 360
-        latitude = frame["latitude"].to_numpy(np.float64)
-        east_of = (frame["longitude"].to_numpy(np.float64) - west) % 360.0
-        return frame[(latitude >= south) & (latitude <= north) & (east_of <= width)]
+        if abs(east - west) >= 360:
+            east = west + 360
+        latitudes, longitudes = (frame[name].to_numpy(np.float64) for name in ("latitude", "longitude"))
+        return frame[in_box(north, west, south, east, latitudes, longitudes)]
 
 
 class DropDuplicates(Made):

@@ -91,6 +91,11 @@ def test_the_edges_of_an_area_belong_to_it() -> None:
         ([90, 0, -90, 360], 359.99, True),
         ([90, 5, -90, 5], 5.0, True),
         ([90, 5, -90, 5], 6.0, False),
+        # On a bound, in single precision or in the other convention.
+        ([90, 359.8, -90, 359.9], -0.1, True),
+        ([90, -0.2, -90, -0.1], 359.9, True),
+        ([90, 10.1, -90, 20.3], float(np.float32(20.3)), True),
+        ([90, 0, -90, 360 - 1e-9], 180.0, True),
     ],
 )
 def test_an_area_may_lie_across_any_meridian(area: list[float], longitude: float, inside: bool) -> None:
