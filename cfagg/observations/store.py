@@ -21,6 +21,7 @@ from cfagg.errors import (
     LimitError,
     Problem,
     SourceError,
+    StaleError,
     UnsupportedError,
 )
 from cfagg.observations.arrays import StoredArray, open_stored, read_json
@@ -64,6 +65,12 @@ class ObservationStore:
     def __getstate__(self) -> dict[str, Any]:
         # Cached results are small, but the mapping of statistics cannot be pickled.
         return {k: v for k, v in self.__dict__.items() if k != "statistics"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Blocks of the former rows may be in the cache of this process, and their order of columns is in the state.
+        if _root(self.source)[1] != self._text:
+            raise StaleError(f"{self.path} has been rewritten since it was opened; open it again")
 
     @property
     def zarr_format(self) -> int:

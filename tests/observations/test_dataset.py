@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import CfaggWarning, ConventionError, FragmentReadError, OptionError, SelectionError
+from cfagg.errors import CfaggWarning, ConventionError, FragmentReadError, OptionError, SelectionError, StaleError
 from cfagg.observations.dates import parse_window
 from cfagg.observations.indexes import build_pages
 from cfagg.observations.opening import open_observations
@@ -306,6 +307,17 @@ def test_a_pickled_dataset_gives_the_same_samples(ds) -> None:
     assert repr(other) == repr(ds)
     assert np.array_equal(other[:], ds[:])
     assert np.array_equal(other.statistics["mean"], ds.statistics["mean"])
+
+
+def test_a_pickled_dataset_of_a_store_that_was_built_anew_is_refused(tmp_path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr", uuid="1")
+    ds = open_observations(path, FIRST, LAST, "(-3,3]", "6h")
+    ds[0]
+    pickled = pickle.dumps(ds)
+    shutil.rmtree(path)
+    hourly(path, seed=1, uuid="2")
+    with pytest.raises(StaleError, match=r"a\.zarr has been rewritten since it was opened"):
+        pickle.loads(pickled)
 
 
 def test_prefetching_changes_no_sample(ds) -> None:
