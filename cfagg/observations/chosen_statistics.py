@@ -232,6 +232,14 @@ def parse_choice(value: Any, where: str = "statistics") -> Choice:
     return found or ALL
 
 
+def exact_number(text: str) -> Fraction:
+    """Return the number that a text names, such as 80, 1e-3 or 1/3; ValueError for others."""
+    # A fraction takes as many digits as the exponent is large, so those beyond float64 are refused.
+    if "/" not in text and not 0 < abs(float(text)) < math.inf:
+        raise ValueError(f"{text!r} is zero, infinite, or no number")
+    return Fraction(text)
+
+
 def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choice:
     """Return all rows or a share of them."""
     text, percent = str(value["over"]).strip(), value.get("percent")
@@ -248,7 +256,7 @@ def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choi
             problems.append(Problem(f"{where}.percent", "cannot be used with all rows; give over: records or period"))
         return ALL
     try:
-        share = Fraction(str(percent).strip().removesuffix("%")) / 100
+        share = exact_number(str(percent).strip().removesuffix("%")) / 100
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:

@@ -171,7 +171,7 @@ def _is_rounded(column: Any) -> bool:
     # Whole numbers from text files and from tables with gaps are float64.
     if column.dtype.kind not in "iuf" or (column.dtype.kind == "f" and column.dtype.itemsize <= 4):
         return False
-    values = column.dropna().to_numpy(dtype=np.float64) if not isinstance(column.dtype, np.dtype) else column.to_numpy()
+    values = column.to_numpy()
     if values.dtype.kind != "f":
         return bool(len(values) and (values.max() > _EXACT or values.min() < -_EXACT))
     with np.errstate(over="ignore", invalid="ignore"):

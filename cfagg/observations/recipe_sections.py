@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from cfagg.errors import ConventionError
+from cfagg.observations.chosen_statistics import exact_number
 from cfagg.observations.dates import Part, Period, as_date, as_duration, union
 from cfagg.observations.settings import (
     Count,
@@ -191,7 +192,7 @@ def _share(value: Any) -> Fraction | None:
         return None
     try:
         percent = isinstance(value, str) and value.strip().endswith("%")
-        number = Fraction(str(value).strip().removesuffix("%").strip()) if not isinstance(value, bool) else Fraction(0)
+        number = Fraction(0) if isinstance(value, bool) else exact_number(str(value).strip().removesuffix("%").strip())
         share = number / 100 if percent or number > 1 else number
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)

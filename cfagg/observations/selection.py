@@ -154,7 +154,8 @@ def in_box(
     if east - west >= 360 or (left == right and (east - west) % 360 > 180):
         return inside & ~np.isnan(longitudes)
     after, before = longitudes >= left, longitudes <= right
-    return inside & ((after | before) if left > right else (after & before))
+    inside &= (after | before) if left > right else (after & before)
+    return inside
 
 
 def parse_area(value: Any) -> Area | None:
@@ -318,11 +319,12 @@ class Plan:
 
 def rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
     """Return the rows and columns that a key selects, or None if the result does not consist of rows."""
-    parts = list(key) if isinstance(key, tuple) else [key]
+    # NumPy takes a tuple within a key for a list.
+    parts = [list(p) if isinstance(p, tuple) else p for p in (key if isinstance(key, tuple) else (key,))]
     if any(part is None for part in parts):
         return None
-    if Ellipsis in [p for p in parts if not isinstance(p, np.ndarray)]:
-        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+    at = next((i for i, p in enumerate(parts) if p is Ellipsis), None)
+    if at is not None:
         if any(_dimensions(p) != 1 for p in parts[:at] + parts[at + 1 :]):
             return None
         parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)

@@ -52,6 +52,7 @@ def test_every_form_is_understood(value, expected):
         ({"over": "records", "percent": 0}, ["statistics.percent"]),
         ({"over": "records", "percent": 101}, ["statistics.percent"]),
         ({"over": "records", "percent": "1/0"}, ["statistics.percent"]),
+        ({"over": "records", "percent": "1e-999999999"}, ["statistics.percent"]),
         ({"over": "80% of records", "percent": 3}, ["statistics.percent"]),
         ({"over": "all", "percent": 3}, ["statistics.percent"]),
         ({"percent": 3}, ["statistics.percent"]),

@@ -6,7 +6,9 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +99,13 @@ def test_rows_and_columns_are_selected_together(key, columns) -> None:
     rows = np.arange(12)[key[0]] if key[0] is not Ellipsis else np.arange(12)
     assert np.array_equal(picked.latitudes, rows)
     assert np.array_equal(np.asarray(picked), np.asarray(sample)[key])
+
+
+@pytest.mark.parametrize("key", [pd.Series([True, False] * 6), xr.DataArray([0, 2]), ((0, 2),), ((0, 2), slice(1, 2))])
+def test_rows_are_selected_by_what_numpy_takes_for_lists(key) -> None:
+    picked = made()[key]
+    assert np.array_equal(np.asarray(picked), np.asarray(made())[key])
+    assert np.array_equal(picked.latitudes, [0, 2] if len(picked) == 2 else range(0, 12, 2))
 
 
 def test_one_column_keeps_its_rows_and_its_name() -> None:

@@ -271,7 +271,8 @@ class _File:
     def _variables(self, file: Any) -> list[tuple[int | None, Any]]:
         """Create the variables with one value for each row; return them with their columns (`None` for times)."""
         found: list[tuple[int | None, Any]] = []
-        for name, column, about in (("time", None, self.time), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
+        columns = ("time", None, self.time), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)
+        for name, column, about in columns:
             if name not in self.constant:
                 found.append((column, self._create(file, name, "i8" if column is None else "f4", "obs", about)))
         aside = ["time", "latitude", "longitude"]

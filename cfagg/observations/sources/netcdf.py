@@ -8,6 +8,7 @@ Source: CF chapter 9 and appendix H.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -335,13 +336,17 @@ class _Reader:
         units = self.variables[name].text("units")
         if values.dtype.kind != "f":
             values = values.astype(np.float64)
-        if not units or units.lower().startswith("degree"):
+        if not units or _EAST_OR_NORTH.match(units):
             return values
         try:
             scale, offset = linear(units, "degrees")
         except UnitsError as error:
             raise SourceError(f"{self.path}: variable {name!r} is not an angle: {error.message}") from error
         return values if (scale, offset) == (1.0, 0.0) else values * scale + offset
+
+
+#: Units of degrees, unless to the west or south.
+_EAST_OR_NORTH = re.compile(r"degrees?(?![ _]?[ws])", re.IGNORECASE)
 
 
 def _more(wrong: npt.NDArray[np.bool_]) -> str:

@@ -117,9 +117,10 @@ class Table:
             if units and self.columns.of_text:
                 raise SourceError(f"{where}: not all dates are numbers, as date_units says")
             dates = dates.astype(object)
+            form = getattr(self.columns, "date_format", None)
             if len(names) == 2:
-                dates = dates + " " + frame[names[1]].astype(object).map(_clock)
-            dates = dates_of_text(dates, getattr(self.columns, "date_format", None), where)
+                dates = dates + " " + _clocks(frame[names[1]].astype(object), form, where)
+            dates = dates_of_text(dates, form, where)
         elif dates.dt.tz is not None:
             dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         missing = dates.isna().to_numpy()
@@ -130,10 +131,19 @@ class Table:
         return dates
 
 
-def _clock(value: Any) -> Any:
-    """Return a time of day that was a number, such as 600, as 000600."""
-    digits = value.strip().removesuffix(".0") if isinstance(value, str) else ""
-    return digits.zfill(6) if digits.isdigit() else value
+def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
+    """Return times of day in which those that were numbers, such as 600, have all their digits, such as 000600."""
+    width = 4 if form is not None and "%S" not in form else 6
+    digits = times.map(lambda value: value.strip().removesuffix(".0") if isinstance(value, str) else "")
+    numbers = digits.map(str.isdigit)
+    short = numbers & digits.map(lambda text: text != "0" and text.startswith("0") and len(text) < width)
+    if short.any():
+        i = int(np.argmax(short))
+        raise SourceError(
+            f"{where}, row {times.index[i]}: the time {times.iloc[i]!r} has leading zeros, but not {width} digits; "
+            "give date_format, such as '%Y%m%d %H%M' for hours and minutes"
+        )
+    return times.mask(numbers, digits.map(lambda text: text.zfill(width)))
 
 
 def data_of(names: Iterable[str]) -> list[str]:

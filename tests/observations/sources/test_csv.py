@@ -196,6 +196,21 @@ def test_a_time_of_day_in_a_column_of_its_own_is_a_clock_or_a_number(tmp_path: P
     assert rows(made)["date"].tolist() == [pd.Timestamp("2020-01-31T06:00")]
 
 
+@pytest.mark.parametrize("clock", ["0600", "06", "00600", "00"])
+def test_a_time_of_day_with_too_few_digits_for_its_leading_zeros_is_refused(tmp_path: Path, clock: str) -> None:
+    text = f"day,clock,lat,lon\n2020-01-31,1200,1,2\n2020-01-31,{clock},1,2\n"
+    with pytest.raises(
+        SourceError, match=f"row 2: the time '{clock}' has leading zeros, but not 6 digits; give date_f"
+    ):
+        rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))
+
+
+def test_times_of_day_of_hours_and_minutes_are_read_by_their_format(tmp_path: Path) -> None:
+    text = "day,clock,lat,lon\n20200131,0600,1,2\n20200131,600,1,2\n20200131,1200,1,2\n20200131,0,1,2\n"
+    made = source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}, date_format="%Y%m%d %H%M")
+    assert rows(made)["date"].dt.hour.tolist() == [6, 6, 12, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

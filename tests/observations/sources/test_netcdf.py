@@ -108,6 +108,22 @@ def test_values_keep_their_bits(tmp_path: Path) -> None:
     assert read(small(tmp_path / "a.nc", a=exact))["x"].to_numpy().tobytes() == bits.tobytes()
 
 
+@pytest.mark.parametrize(("units", "sign"), [("degrees_west", -1), ("degreeW", -1), ("Degrees East", 1), ("degree", 1)])
+def test_longitudes_counted_to_the_west_are_negative(tmp_path: Path, units: str, sign: int) -> None:
+    def change(file: Any) -> None:
+        file["lon"].units = units
+
+    assert read(small(tmp_path / "a.nc", a=change))["longitude"].tolist() == [sign * 5, sign * 6, sign * 7]
+
+
+def test_latitudes_counted_to_the_south_are_refused(tmp_path: Path) -> None:
+    def change(file: Any) -> None:
+        file["lat"].units = "degrees_south"
+
+    with pytest.raises(SourceError, match="variable 'lat' is not an angle"):
+        read(small(tmp_path / "a.nc", a=change))
+
+
 def test_angles_in_other_units_are_brought_to_degrees(tmp_path: Path) -> None:
     def radians(file: Any) -> None:
         file["lat"].units = "radian"
