@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cfagg.cf.axes import Axes
 from cfagg.cf.gather import gather, gather_by
+from cfagg.cf.gather_rule import EXACT
 from cfagg.cf.recipe import Recipe, inverse, master_fill, recipe
 from cfagg.errors import ConformError, FragmentMismatchError
 
@@ -56,6 +57,32 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
 
 def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
     """Compute integers, and refuse results that are not whole numbers."""
+    bad, first = _integers(recipe, view, out) or _rounded(recipe, view, out)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+
+
+def _integers(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any]) -> tuple[int, int] | None:
+    """Compute integers from integers without rounding, if the results fit in 8 bytes; return which are refused."""
+    if recipe.exact is None:
+        return None
+    factor, shift, divisor = recipe.exact
+    missing = recipe.missing.mask(view)
+    values = np.where(missing, 0, view)
+    most = max(1, *(abs(int(v)) for v in (values.min(initial=0), values.max(initial=0))))
+    if most * abs(factor) + abs(shift) + divisor >= 2**63:
+        return None
+    whole, rest = (np.where(missing, 0, v) for v in np.divmod(values.astype(np.int64) * factor + shift, divisor))
+    bad, first = _count((rest != 0) | missing if recipe.fill is None else rest != 0)
+    if not bad:
+        bad, first = gather(whole, out)
+        if not bad and recipe.fill is not None:
+            np.copyto(out, recipe.fill, where=missing)
+    return bad, first
+
+
+def _rounded(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any]) -> tuple[int, int]:
+    """Compute integers in reals of 8 bytes; return which are refused."""
     exact = np.empty(view.shape, np.float64)
     missing = recipe.missing
     bad, first = gather(view, exact, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
@@ -68,11 +95,12 @@ def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
         lossy = np.abs(exact - whole) > slack
         # Beyond 2**53 fractions cannot be represented.
         lossy |= slack > 2.0
+        if view.dtype.kind in "iu":
+            lossy |= ((view > EXACT) | (view < -EXACT)) & ~np.isnan(exact)
         bad, first = _count(lossy)
         if not bad:
             bad, first = gather(whole, out, fill=recipe.fill)
-    if bad:
-        raise _refused(recipe, view, bad, first, where)
+    return bad, first
 
 
 def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:

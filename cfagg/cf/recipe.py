@@ -58,6 +58,7 @@ class Recipe:
     fill: int | float | None = None
     clash: tuple[int | float, int | float] | None = None
     whole: bool = False
+    exact: tuple[int, int, int] | None = None
     dates: DateChange | None = None
     pack: Packing = field(default_factory=Packing)
 
@@ -142,14 +143,12 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     same = source == target and pure and missing.low is missing.high is None
     identity = same and _same_missing(aggregation, missing, source, target)
     clash = _clash(source, target, scale, offset, missing, fill) if declared and not identity else None
-    return Recipe(
-        **common,
-        identity=identity,
-        scale=scale,
-        offset=offset,
-        clash=clash,
-        whole=target.kind in "iu" and not pure and not pack,
-    )
+    whole = target.kind in "iu" and not pure and not pack
+    exact = None
+    if whole and source.kind in "iu" and not unpack:
+        divisor = math.lcm(change[0].denominator, change[1].denominator)
+        exact = int(change[0] * divisor), int(change[1] * divisor), divisor
+    return Recipe(**common, identity=identity, scale=scale, offset=offset, clash=clash, whole=whole, exact=exact)
 
 
 def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> Linear | DateChange:
@@ -268,6 +267,8 @@ def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
     """Return whether two types that are not both real numbers contain the same kind of values."""
     if stored == dtype:
         return True
+    if dtype.kind in "US" and (stored.kind != dtype.kind or stored.itemsize > dtype.itemsize):
+        return False  # longer texts would be cut
     text = "OUTS"
     return stored.kind in text and dtype.kind in text and "S1" not in {stored.str[1:], dtype.str[1:]}
 

@@ -257,8 +257,11 @@ class TestValues:
         assert run(np.array(values), master(dtype="u8")).tolist() == values
 
     def test_large_integers_beyond_53_bits_are_not_rounded_silently(self):
-        with pytest.raises(ConformError):
-            run(np.array([2**53 + 1, 0, 0]), master(dtype="i8", units="m"), Layout(("x",), units="km"))
+        values = np.array([2**53 + 1, 0, 0])
+        found = run(values, master(dtype="i8", units="m"), Layout(("x",), units="km"))
+        assert found.tolist() == [1000 * (2**53 + 1), 0, 0]
+        with pytest.raises(ConformError, match="without loss"):
+            run(values, master(dtype="i8"), scale_factor=0.5)
 
     def test_fractions_cast_to_integers_are_refused(self):
         with pytest.raises(ConformError, match=r"2\.5 at \(1,\)"):
@@ -284,6 +287,15 @@ class TestValues:
     def test_text_for_a_number_is_refused(self):
         with pytest.raises(FragmentMismatchError, match="cannot be converted to float32"):
             run(np.array([b"a", b"b", b"c"], "S1"))
+
+
+@pytest.mark.parametrize(("dtype", "wider"), [("U2", "U3"), ("S2", "S3"), ("U2", "S2"), ("S2", "U1"), ("U2", "O")])
+def test_texts_that_might_be_cut_are_refused(dtype, wider):
+    assert (
+        run(np.array(["a", "bc", ""], dtype), master(dtype=dtype)).tolist() == np.array(["a", "bc", ""], dtype).tolist()
+    )
+    with pytest.raises(FragmentMismatchError, match="cannot be converted to"):
+        run(np.array(["a", "bc", ""], wider), master(dtype=dtype))
 
 
 class TestAxes:
@@ -451,6 +463,41 @@ class TestTimes:
             np.array([9, -1], dtype), units, "360_day", units, "noleap", dtype, masters, missing_value=-1
         )
         assert found.tolist() == [9, -2]
+
+    @pytest.mark.parametrize(
+        ("one", "other", "factor", "shift"),
+        [
+            ("us since 2000-01-01", "ns since 2000-01-01", 1000, 0),
+            ("ns since 2000-01-01", "ns since 2000-01-03", 1, -2 * 86400 * 10**9),
+            ("hours since 2000-01-01", "seconds since 2000-01-01 06:00", 3600, -21600),
+        ],
+    )
+    def test_integers_are_converted_to_integers_without_rounding(self, one, other, factor, shift):
+        times = np.array([2**50 + 1, -(2**49) - 1, -5])
+        there = self.times(times, one, None, other, None, "i8", {"_FillValue": -(2**63)}, _FillValue=-5)
+        assert there.tolist() == [*(int(t) * factor + shift for t in times[:2]), -(2**63)]
+        assert there.dtype == "i8"
+        back = self.times(there, other, None, one, None, "i8", {"_FillValue": -5}, _FillValue=-(2**63))
+        assert back.tolist() == times.tolist()
+        if factor > 1:
+            with pytest.raises(ConformError, match=r"at \(1,\) of the part.* by type int64 without loss \(1 such"):
+                self.times(
+                    np.add(there, [0, 1, 0]), other, None, one, None, "i8", {"_FillValue": -5}, _FillValue=-(2**63)
+                )
+
+    def test_integers_that_do_not_fit_into_the_masters_type_are_refused(self):
+        for value in (2**40, -1):
+            with pytest.raises(ConformError, match=r"at \(1,\) of the part.* by type uint32 without loss \(1 such"):
+                self.times([1, value], "hours since 2000-01-01", None, "s since 2000-01-01", None, "u4")
+        far = np.array([2**63 - 1, 2**53 + 1])
+        with pytest.raises(ConformError, match="2 such"):
+            self.times(far, "us since 2000-01-01", None, "ns since 2000-01-01", None, "i8")
+        with pytest.raises(ConformError, match="is a missing value, and the aggregation, of type int64, declares none"):
+            self.times([1, 2], "h since 2000-01-01", None, "s since 2000-01-01", None, "i8", missing_value=2)
+
+    def test_a_single_integer_time_is_converted(self):
+        aggregation = master((), (), "i4", units="seconds since 2000-01-01")
+        assert run(np.array(2), aggregation, units="hours since 2000-01-01").tolist() == 7200
 
     def test_another_calendar_keeps_the_date(self):
         found = self.times([60.5, np.nan], "days since 2000-01-01", "360_day", "hours since 2000-01-01", "noleap")
