@@ -199,7 +199,7 @@ def put_together(
     from cfagg.aggregation.files import itself
     from cfagg.aggregation.joining import join_files
     from cfagg.aggregation.report import Report
-    from cfagg.writing.fragments import holds_values
+    from cfagg.writing.replacing import holds_values
 
     if not isinstance(files, str | bytes | os.PathLike | Mapping) and isinstance(files, Iterable):
         # Iteration over an array without dimensions is an error, though its type is iterable.

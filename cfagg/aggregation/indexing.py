@@ -291,14 +291,14 @@ def _written(
     """Write the index of files, reusing what is known of unchanged files; it must replace none of them nor `others`."""
     from cfagg.arrays.index.building import index_files
     from cfagg.arrays.index.parquet import open_index, write_index
-    from cfagg.writing.fragments import is_one_of, lost
+    from cfagg.writing.replacing import is_one_of, lost
 
     only_if: dict[str, Any] = {}
+    if is_one_of(target if isinstance(target, Url) else Path(target), (*wanted.files, *others)):
+        raise lost(target)
     if isinstance(target, Url):
         object_at(target)  # raises for web servers
         only_if = _unchanged(target)
-    elif is_one_of(Path(target), (*wanted.files, *others)):
-        raise lost(target)
     previous, notes = None, []
     try:
         previous = open_index(target)

@@ -34,6 +34,7 @@ from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import NewFolder
 from cfagg.runtime.object_publishing import Fenced
 from cfagg.runtime.publishing import refusals_of
+from cfagg.storage.urls import is_url
 from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.place import Place, place_of
 
@@ -97,7 +98,8 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
         "chunks of a part are replaced one by one, so refusing them after reading them back would be too late",
     )
     place = place_of(request.target, request.target_options)
-    if os.path.realpath(request.source) == place.store:
+    same_url = request.source.rstrip("/") == name.rstrip("/")
+    if same_url or (not is_url(request.source) and os.path.realpath(request.source) == place.store):
         raise TargetError(f"{place.store} is the source; choose another one")
     with on_cluster(request, place) as served, served.opened() as (source, access):
         # Attributes are not written.

@@ -15,8 +15,9 @@ from cfagg.conversion.request import BEGINS_ANEW, Request
 from cfagg.errors import LimitError, OptionError, TargetError, UnsupportedError
 from cfagg.runtime.files import check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import Url, a_place, are_nested, is_url
 from cfagg.writing.aggregation_file import written
+from cfagg.writing.replacing import refuse_to_break
 
 __all__ = ["write_netcdf"]
 
@@ -59,10 +60,13 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
     )
     if isinstance(target, Url):
         check_object(target, overwrite=request.overwrite)
+        if is_url(request.source) and are_nested(target, request.source):
+            raise TargetError(f"{target} is the source or within it; choose another target")
     path = Path(os.path.realpath(target))
     if not isinstance(target, Url):
         _check(path, request)
     with request.opened() as (source, access):
+        refuse_to_break(target if isinstance(target, Url) else path, source)
         plan = plan_netcdf(source, access, request)
         if request.resume:
             plan = replace(plan, notes=(*plan.notes, BEGINS_ANEW))

@@ -12,7 +12,7 @@ from cfagg.conversion.request import Request
 from cfagg.errors import TargetError
 from cfagg.formats.values.pool import close_files
 from cfagg.runtime.workplace import Workplace
-from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+from cfagg.storage.urls import Url, a_place, are_nested, is_url, refuse_url
 
 __all__ = ["to_zarr"]
 
@@ -66,8 +66,11 @@ def _into_objects(request: Request, target: Url) -> Report | DryRun:
     """Perform the conversion described in `convert`, into an object store."""
     if target.lower().startswith("http"):
         refuse_url(target, "written")
-    if request.source.rstrip("/") == target.rstrip("/"):
-        raise TargetError(f"{target} is the source, which would be replaced; choose another target")
+    if is_url(request.source) and are_nested(target, request.source):
+        raise TargetError(
+            f"{target} is the source, contains it or lies within it (source {request.source}), and would replace what "
+            "is read; choose another target"
+        )
     from cfagg.conversion.object_target import write_objects
     from cfagg.runtime.object_publishing import NewStore
     from cfagg.storage.objects import ObjectStore

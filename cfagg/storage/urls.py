@@ -18,7 +18,19 @@ from cfagg.errors.redacting import redacted
 if TYPE_CHECKING:
     from cfagg.storage.recent import Recent
 
-__all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "flaw", "is_url", "refuse_url"]
+__all__ = [
+    "OPEN",
+    "SCHEMES",
+    "Options",
+    "Url",
+    "a_place",
+    "absolute",
+    "are_nested",
+    "covers",
+    "flaw",
+    "is_url",
+    "refuse_url",
+]
 
 #: URL schemes that are supported.
 SCHEMES = ("http", "https", "s3", "gs", "az")
@@ -217,6 +229,30 @@ def covers(prefix: str, url: str) -> bool:
         # As bytes, which need not be UTF-8.
         return [*map(unquote_to_bytes, parts[: len(top)])] == [*map(unquote_to_bytes, top)]
     return parts[: len(top)] == top
+
+
+def are_nested(one: str, other: str) -> bool:
+    """Return whether one of two URLs is or may be the other or lie in it, also if one is the web address of a bucket.
+
+    >>> are_nested("s3://b1/a.zarr", "s3://b1/a.zarr/tas"), are_nested("s3://b1/a.zarr", "s3://b1/a.zarr2")
+    (True, False)
+    >>> are_nested("s3://b1/a.zarr", "https://b1.s3.amazonaws.com/a.zarr/tas")
+    True
+    """
+    (scheme, *_), (second, *_) = one.lower().split("://"), other.lower().split("://")
+    web = scheme != second
+    return any(a[: min(len(a), len(b))] == b[: min(len(a), len(b))] for a in _ways(one, web) for b in _ways(other, web))
+
+
+def _ways(url: str, web: bool) -> list[list[str]]:
+    """Return the parts of a URL, or the two ways in which a web address may name a bucket and a key."""
+    from urllib.parse import unquote
+
+    scheme, _, rest = url.partition("://")
+    host, *path = [part for part in unquote(rest, errors="surrogateescape").split("/") if part]
+    if not (web and scheme.lower() in _PORTS):
+        return [[host, *path]]
+    return [way for way in (path, [host.partition(".")[0], *path]) if len(way) > 1]
 
 
 def _origin(parts: Any) -> tuple[str, str, int | None] | None:

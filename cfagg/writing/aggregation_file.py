@@ -25,8 +25,8 @@ from cfagg.runtime.object_files import check_object, exists, object_at
 from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_tree
 from cfagg.storage.objects import ObjectStore
-from cfagg.storage.urls import Url, is_url
-from cfagg.writing import dialects, fragments
+from cfagg.storage.urls import Url, are_nested, is_url
+from cfagg.writing import dialects, fragments, replacing
 from cfagg.writing.attributes import expressible, name_flaw
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.netcdf import define, locked, set_attributes, type_flaw, write_held, write_small
@@ -202,8 +202,8 @@ def _check_references(target: Target, url: Url) -> None:
         for one in group.variables.values():
             tables = (one.partitions, *one.partitions.versions) if isinstance(one, Aggregation) else ()
             for name in (name for table in tables for name in table.files):
-                if name == url:
-                    raise fragments.lost(url)
+                if is_url(name) and are_nested(url, name):
+                    raise replacing.lost(url)
                 if not (is_url(name) or name.removeprefix("./").startswith(own)):
                     raise OptionError(
                         f"{url} was not written: variable {one.name!r} would refer to files of this machine, which are "
@@ -225,7 +225,7 @@ def _write_here(
         raise _refusal(refused, target)
     kept = {path: work for path, work in works.items() if not work.left_out}
     if not target.grows:
-        fragments.refuse_to_lose(target.path, (work.referring for work in kept.values()), target.base)
+        replacing.refuse_to_lose(target.path, (work.referring for work in kept.values()), target.base)
     made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
     arrived = False
@@ -380,7 +380,7 @@ def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> No
 def _used(aggregations: Iterable[Aggregation], file: str, home: str, folders: Iterable[str]) -> set[str]:
     """Return which of some folders the aggregations refer to, or may refer to, directly or through other files."""
     found = set()
-    for place in fragments.reached(aggregations, file, home):
+    for place in replacing.reached(aggregations, file, home):
         if place is None:
             return set(folders)
         found.add(place.rpartition("/")[0])

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cfagg.arrays.source import open_source
-from cfagg.errors import AccessError, CfaggError, TargetError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.model import Aggregation, Partitions
+from cfagg.model import Aggregation
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.threads import run_threads
-from cfagg.storage.access import Access
-from cfagg.storage.urls import is_url
 from cfagg.writing.content import Read
 from cfagg.writing.netcdf import BLOCK, blocks, check_texts, define, locked
 from cfagg.writing.plan import Work
-from cfagg.writing.references import home_of
 
 __all__ = [
-    "holds_values",
-    "is_one_of",
-    "lost",
     "names_of",
     "others",
     "place_for",
-    "reached",
-    "refuse_to_lose",
     "write_fragments",
 ]
 
@@ -58,85 +48,6 @@ def others(target: Path) -> Iterator[Path]:
         own = not rest or (rest[0] == "-" and rest[1:].isdecimal())
         if own and found.is_dir() and not found.is_symlink() and all(_is_fragment(p) for p in found.iterdir()):
             yield found
-
-
-def _used(table: Partitions) -> list[str]:
-    """Return the files that partitions refer to; the table of names may contain others."""
-    return [table.files[code] for code in np.unique(table.file[table.present]).tolist() if code >= 0]
-
-
-def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
-    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
-
-    `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
-    """
-    queue = [(file, home, one) for one in aggregations]
-    seen: set[str] = set()
-    while queue:
-        parent, start, one = queue.pop()
-        access = Access(parent)
-        for name in (n for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
-            # Python's join discards the directory before an absolute path.
-            found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
-            place = found if is_url(found) else os.path.realpath(found)
-            if place in seen:
-                continue
-            seen.add(place)
-            yield place
-            try:
-                real = access.resolve(place)
-                groups = list(open_source(real).root.walk())
-            except AccessError:
-                yield None
-                continue
-            except CfaggError:
-                continue  # missing, or not netCDF, so it refers to nothing
-            if any(group.unreadable for group in groups):
-                yield None
-            inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
-            queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
-
-
-def holds_values(path: Path) -> bool:
-    """Return whether a path is an existing file with values of its own that is not an aggregation."""
-    try:
-        groups = list(open_source(str(path)).root.walk())
-    except (CfaggError, OSError):
-        return False
-    found = [one for group in groups for one in group.variables.values()]
-    return bool(found) and not any(isinstance(one, Aggregation) for one in found)
-
-
-def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
-    """Raise an error if a new file would replace one to which it refers, and so lose the values in it."""
-    if not os.path.lexists(target):
-        return
-    there, known, all_of = os.path.realpath(target), dict[str, str](), list(aggregations)
-    # What is in other aggregations is only looked for if values would be lost: it takes opening every file.
-    found = holds_values(target) and there in reached(all_of, str(target), home)
-    for name in (n for one in all_of for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
-        folder, slash, last = name.rpartition("/")
-        if not is_url(name) and not is_url(home):
-            if folder not in known:
-                known[folder] = os.path.realpath(os.path.join(home, folder or slash)).rstrip("/")  # noqa: PTH118
-            found = found or f"{known[folder]}/{last}" == there
-    if found:
-        raise lost(target)
-
-
-def lost(target: Path | str) -> TargetError:
-    """Return the error that a file is needed by what would replace it."""
-    return TargetError(
-        f"{target} was not replaced: what is written refers to it, and its values would be lost; choose another name"
-    )
-
-
-def is_one_of(target: Path, files: Iterable[str]) -> bool:
-    """Return whether a path is an existing file that is among some files of this machine, under any name."""
-    if not os.path.lexists(target):
-        return False
-    there = os.path.realpath(target)
-    return any(os.path.realpath(one) == there for one in files if not is_url(one))
 
 
 def _escaped(name: str) -> str:

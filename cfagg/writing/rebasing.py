@@ -29,8 +29,8 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
-from cfagg.writing.fragments import refuse_to_lose
 from cfagg.writing.references import as_path, home_of, relative, renamed
+from cfagg.writing.replacing import refuse_to_lose
 from cfagg.writing.report import Report
 
 __all__ = ["rebase"]

@@ -609,3 +609,18 @@ def test_without_a_missing_value_what_was_never_written_stays_the_number_that_is
 
 def test_a_missing_value_that_is_text_says_nothing_of_what_was_never_written():
     assert Unwritten.of(np.dtype("f4"), {"missing_value": "none"}, "a.nc") is None
+
+
+def test_a_file_to_which_the_source_refers_is_not_replaced_by_what_it_is_converted_to(tmp_path) -> None:
+    parts = [tmp_path / "parts" / f"{k}.nc" for k in range(2)]
+    parts[0].parent.mkdir()
+    for k, part in enumerate(parts):
+        time = ("time", np.arange(3.0) + 3 * k, {"units": "days since 2000-01-01", "standard_name": "time"})
+        v = ("time", np.arange(3.0) + 3 * k, {"standard_name": "air_temperature", "units": "K"})
+        xr.Dataset({"v": v}, {"time": time}).to_netcdf(part)
+    cfagg.aggregate(parts, output=tmp_path / "all.nc")
+    (tmp_path / "link").symlink_to(parts[0].parent)
+    for target in (parts[0], tmp_path / "link" / "1.nc"):
+        with pytest.raises(TargetError, match=r"all.nc refers to it, and its values would be lost"):
+            cfagg.convert(tmp_path / "all.nc", target, overwrite=True)
+    assert cfagg.read(tmp_path / "all.nc")["v"].values.tolist() == [0, 1, 2, 3, 4, 5]

@@ -26,9 +26,9 @@ from cfagg.writing.exports import kerchunk
 from cfagg.writing.exports.content import nodes_of
 from cfagg.writing.exports.planned import Node, Planned
 from cfagg.writing.exports.planning import Means
-from cfagg.writing.fragments import is_one_of, lost, refuse_to_lose
 from cfagg.writing.plan import OnLoss
 from cfagg.writing.references import home_of
+from cfagg.writing.replacing import is_one_of, lost, refuse_to_lose
 from cfagg.writing.report import Report
 
 __all__ = ["EXPORTS", "check_output", "export", "write_directory"]
@@ -79,9 +79,9 @@ def export(
     arrays = [a for node in root.walk() for a in node.arrays]
     here = next((k.path for a in arrays for k in a.references.files if not is_url(k.path)), None)
     used = (source.path, *(k.path for a in arrays for k in a.references.files))
+    if overwrite and is_one_of(url if isinstance(url, Url) else Path(name), used):
+        raise lost(name)
     if overwrite and url is None:
-        if is_one_of(Path(name), used):
-            raise lost(name)
         # Values of variables that are left out would be lost as well.
         for one in (one for group in source.root.walk() for one in group.variables.values()):
             if isinstance(one, Aggregation):

@@ -108,3 +108,40 @@ def test_workers_of_a_cluster_write_into_a_bucket(rows, keyed, bucket) -> None:
         zarr.open_group(rows, mode="r+")["v"][...] = -VALUES
         cfagg.convert(rows, url, region={"x": slice(0, N)}, client=client)
     np.testing.assert_array_equal(_read(url, bucket.options), -VALUES)
+
+
+@pytest.mark.parametrize("place", ["rows.zarr", "rows.zarr/inner/further", ""])
+def test_a_store_that_holds_the_source_or_lies_in_it_is_not_replaced_by_it(rows, bucket, place) -> None:
+    zarr.open_group(rows, mode="r+").create_array("inner/w", data=VALUES, dimension_names=("x", "y"))
+    url = bucket.put(rows, "whole")
+    before = bucket.keys("")
+    with pytest.raises(TargetError, match="is the source, contains it or lies within it"):
+        cfagg.convert(
+            f"{url}/inner", f"{url.removesuffix('rows.zarr')}{place}".rstrip("/"), overwrite=True,
+            storage_options=bucket.options, target_options=bucket.options,
+        )  # fmt: skip
+    assert bucket.keys("") == before
+
+
+def test_a_file_to_which_the_source_refers_is_not_replaced_by_it(bucket, keyed, tmp_path) -> None:
+    for k in range(2):
+        time = ("time", np.arange(3.0) + 3 * k, {"units": "days since 2000-01-01", "standard_name": "time"})
+        v = ("time", np.arange(3.0), {"standard_name": "air_temperature", "units": "K"})
+        xr.Dataset({"v": v}, {"time": time}).to_netcdf(tmp_path / f"{k}.nc")
+        url = bucket.put(tmp_path / f"{k}.nc", "parts").rpartition("/")[0]
+    cfagg.aggregate([f"{url}/0.nc", f"{url}/1.nc"], output=f"{url}/all.nc")
+    before = bucket.keys("")
+    with pytest.raises(TargetError, match=r"0.nc was not replaced: .*all.nc refers to it"):
+        cfagg.convert(f"{url}/all.nc", f"{url}/0.nc", overwrite=True)
+    with pytest.raises(TargetError, match=r"all.nc is the source"):
+        cfagg.convert(f"{url}/all.nc", f"{url}/all.nc", overwrite=True)
+    assert bucket.keys("") == before
+    assert cfagg.read(f"{url}/all.nc")["v"].values.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_store_in_a_bucket_is_not_written_to_itself_by_regions(rows, bucket) -> None:
+    url = bucket.put(rows, "itself")
+    with pytest.raises(TargetError, match="is the source"):
+        cfagg.convert(
+            url, url, region={"x": slice(0, N)}, storage_options=bucket.options, target_options=bucket.options
+        )

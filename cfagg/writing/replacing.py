@@ -1,0 +1,118 @@
+"""Refusing to replace files by what is made of them: values that nothing else holds would be lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cfagg.arrays.source import Source, open_source
+from cfagg.errors import AccessError, CfaggError, TargetError
+from cfagg.model import Aggregation, Partitions
+from cfagg.storage.access import Access
+from cfagg.storage.urls import Url, are_nested, is_url
+from cfagg.writing.references import home_of
+
+__all__ = ["holds_values", "is_one_of", "lost", "reached", "refuse_to_break", "refuse_to_lose"]
+
+
+def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
+    """Raise an error if a new file would replace one to which it refers, and so lose the values in it."""
+    if not os.path.lexists(target):
+        return
+    there, all_of = os.path.realpath(target), list(aggregations)
+    # What is in other aggregations is only looked for if values would be lost: it takes opening every file.
+    if (holds_values(target) and there in reached(all_of, str(target), home)) or there in _places(all_of, home):
+        raise lost(target)
+
+
+def refuse_to_break(target: Path | Url, source: Source) -> None:
+    """Raise an error if the file to which a source is converted would replace one to which the source refers."""
+    found = (one for group in source.root.walk() for one in group.variables.values())
+    for one in (one for one in found if isinstance(one, Aggregation)):
+        if is_one_of(target, _places([one], home_of(one.source, one.partitions.files))):
+            raise TargetError(
+                f"{target} was not replaced: {source.path} refers to it, and its values would be lost; choose another "
+                "target"
+            )
+
+
+def _places(aggregations: Iterable[Aggregation], home: str) -> Iterator[str]:
+    """Yield where the files are to which aggregations refer: URLs, or paths without links to directories."""
+    known: dict[str, str] = {}
+    for name in (
+        n for one in aggregations for table in (one.partitions, *one.partitions.versions) for n in _used(table)
+    ):
+        folder, slash, last = name.rpartition("/")
+        if is_url(name) or is_url(home):
+            yield name if is_url(name) else f"{home}/{name}"
+            continue
+        if folder not in known:
+            known[folder] = os.path.realpath(os.path.join(home, folder or slash)).rstrip("/")  # noqa: PTH118
+        yield f"{known[folder]}/{last}"
+
+
+def lost(target: Path | str) -> TargetError:
+    """Return the error that a file is needed by what would replace it."""
+    return TargetError(
+        f"{target} was not replaced: what is written refers to it, and its values would be lost; choose another name"
+    )
+
+
+def is_one_of(target: Path | Url, files: Iterable[str]) -> bool:
+    """Return whether a place is among some files under any name; one of this machine that exists."""
+    if isinstance(target, Url):
+        return any(are_nested(target, one) for one in files if is_url(one))
+    if not os.path.lexists(target):
+        return False
+    there = os.path.realpath(target)
+    return any(os.path.realpath(one) == there for one in files if not is_url(one))
+
+
+def holds_values(path: Path) -> bool:
+    """Return whether a path is an existing file with values of its own that is not an aggregation."""
+    try:
+        groups = list(open_source(str(path)).root.walk())
+    except (CfaggError, OSError):
+        return False
+    found = [one for group in groups for one in group.variables.values()]
+    return bool(found) and not any(isinstance(one, Aggregation) for one in found)
+
+
+def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
+    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
+
+    `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
+    """
+    queue = [(file, home, one) for one in aggregations]
+    seen: set[str] = set()
+    while queue:
+        parent, start, one = queue.pop()
+        access = Access(parent)
+        for name in (n for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
+            # Python's join discards the directory before an absolute path.
+            found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
+            place = found if is_url(found) else os.path.realpath(found)
+            if place in seen:
+                continue
+            seen.add(place)
+            yield place
+            try:
+                real = access.resolve(place)
+                groups = list(open_source(real).root.walk())
+            except AccessError:
+                yield None
+                continue
+            except CfaggError:
+                continue  # missing, or not netCDF, so it refers to nothing
+            if any(group.unreadable for group in groups):
+                yield None
+            inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
+            queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
+
+
+def _used(table: Partitions) -> list[str]:
+    """Return the files that partitions refer to; the table of names may contain others."""
+    return [table.files[code] for code in np.unique(table.file[table.present]).tolist() if code >= 0]
