@@ -150,7 +150,7 @@ def outcomes(home: pathlib.Path, runs: dict[str, tuple[str, ...]]) -> Iterator[d
             if kind in ("bind", "tmpfs"):
                 alone()
             for name in names:
-                print("\noutcome", json.dumps(tried(home / f"{kind} {name}", kind, name)))
+                print("\noutcome", json.dumps(tried(home / f"{kind} {name}", kind, name)), flush=True)
 
         if kind in ("bind", "tmpfs") and (reason := mounts()):
             yield from ({"kind": kind, "name": name, "skipped": reason} for name in names)
