@@ -16,7 +16,7 @@ from cfagg.cf.calendars import transform
 from cfagg.cf.differences import change_of_temperatures
 from cfagg.cf.gather_rule import EXACT, GatherRule
 from cfagg.cf.header import Header
-from cfagg.cf.missing import Missing, declared_fill, default_fill
+from cfagg.cf.missing import Missing, declared_fill, default_fill, typed_fills
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.cf.units import SAME, Linear
 from cfagg.cf.values import integer_range, reinterpret, whole
@@ -84,7 +84,9 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
         return None
     where = _master(aggregation)
     fill = declared_fill(aggregation.attributes, where)
-    if fill is None:
+    meant = read_as(dtype, aggregation.attributes)
+    if fill is None or (aggregation.attributes.get("_FillValue") is None and not typed_fills((fill,), meant)):
+        # No element can equal a `missing_value` that the type lacks.
         return math.nan if dtype.kind == "f" else None
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -93,7 +95,6 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
             raise ConformError(f"{where}: the missing value {fill} is beyond the range of {dtype}; declare another")
         return float(typed)
     # An unsigned array may declare a signed value with the same bits, and vice versa.
-    meant = read_as(dtype, aggregation.attributes)
     back = reinterpret(reinterpret(fill, dtype, meant), meant, dtype)
     exact, (least, most) = whole(back), integer_range(dtype)
     if exact is None or not least <= exact <= most:
@@ -244,8 +245,8 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
     """Return whether the same stored values are missing in sub-array and master."""
 
     def typed(values: Any, kind: np.dtype[Any]) -> set[Any]:
-        # NaN is missing on both sides, whether declared or not.
-        return {kind.type(v).item() for v in values if v == v}  # noqa: PLR0124
+        # NaN is missing on both sides, whether declared or not; what the type lacks is on neither.
+        return {v.item() for v in typed_fills(values, kind)}
 
     dtype, where = aggregation.dtype.newbyteorder("="), _master(aggregation)
     own = Missing.of(aggregation.attributes, dtype, target, netcdf=False, warn=False, where=where)
@@ -253,8 +254,7 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
     # Readers of the master know the fill values that it declares, or else for integers the default of netCDF.
     bare = () if dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)
     fills = own.fills or bare
-    with np.errstate(over="ignore"):
-        return typed(missing.fills, source) == typed(fills, target)
+    return typed(missing.fills, source) == typed(fills, target)
 
 
 def is_any(dtype: np.dtype[Any]) -> bool:

@@ -12,12 +12,20 @@ from cfagg.errors import ConformError
 
 __all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
 
+#: Attributes that declare missing values.
+_MISSING = ("_FillValue", "missing_value")
+
 
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
-    """Return the numbers in an attribute, or none if it is absent; raise `ConformError` for anything else."""
+    """Return the numbers in an attribute, or none if it is absent; raise `ConformError` for anything else.
+
+    A missing value that is the text "NaN", as some programs write it, is that number.
+    """
     if attributes.get(name) is None:
         return []
     values = np.asarray(attributes[name]).ravel()
+    if name in _MISSING and values.dtype.kind in "SU" and (np.char.lower(values.astype("U")) == "nan").all():
+        values = np.full(values.shape, np.nan)
     if values.dtype.kind not in "iuf":
         raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} is not a number; correct it in the file")
     return list(values.tolist())

@@ -196,6 +196,7 @@ class _Planner:
         elif dtype == np.float16:
             dtype = np.dtype("f4")
             self.notes.append(f"variable {values.path!r} has 16-bit floats: they are written as equal 32-bit ones")
+        self.losses += values.losses
         fill = fill_of(attributes, dtype, values.where)
         kept = {k: v for k, v in attributes.items() if k not in _HIDDEN}
         others, lost = netcdf_attributes(kept, dtype, values.path)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
+from cfagg.arrays.source import OtherSource, Source, refuse_unreadable
 from cfagg.arrays.untold import unlimited_note, unread_attributes, unused_note
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import check_dimensions, choose_chunks, choose_shards
@@ -20,13 +20,13 @@ from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, type_flaw, values_of
+from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, Values, type_flaw, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
 from cfagg.formats.zarr.creating import chunk_key
 from cfagg.formats.zarr.readers import rectilinear_note
-from cfagg.model import Aggregation, Grid
+from cfagg.model import Grid
 from cfagg.storage.access import Access
 
 __all__ = ["Array", "Plan", "build_plan", "dialects_of", "unreadable"]
@@ -141,7 +141,9 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
         for name, variable in ({name: group.variables[name] for name in names} | facts).items():
             _check_name(name, source.path)
             known.update(variable.dims)
-            arrays.append(_array(source, group, variable, access, options, workers, notes))
+            values = values_of(source, group, variable, access, options, workers, notes)
+            losses += values.losses
+            arrays.append(_array(source, values, options, notes))
     if not isinstance(options.chunks, str):
         check_dimensions(dict(options.chunks), known, source.path)
     if options.shards is not None:
@@ -200,17 +202,8 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
         )
 
 
-def _array(
-    source: Source,
-    group: Group,
-    variable: Variable | Aggregation,
-    access: Access,
-    options: Options,
-    workers: int,
-    notes: list[str],
-) -> Array:
+def _array(source: Source, made: Values, options: Options, notes: list[str]) -> Array:
     """Return the array of the store for one variable."""
-    made = values_of(source, group, variable, access, options, workers, notes)
     path, dtype, reader, storage, where = made.path, made.dtype, made.reader, made.storage, made.where
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize

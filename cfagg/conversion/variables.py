@@ -20,7 +20,8 @@ from cfagg.conversion.options import Options
 from cfagg.conversion.storage import stored_chunks
 from cfagg.display.summary import dtype_name
 from cfagg.errors import LimitError, UnsupportedError
-from cfagg.formats.zarr.attributes import with_members
+from cfagg.findings.losses import Loss
+from cfagg.formats.zarr.attributes import with_members, without_odd_fill
 from cfagg.model import Aggregation, Layout
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
@@ -49,6 +50,7 @@ class Values:
     unpack: packing.Unpack | packing.Unwritten | None  # converts read values to written ones
     storage: tuple[int, ...] | None  # chunks in which the source itself is stored
     where: str  # for messages
+    losses: tuple[Loss, ...] = ()
 
 
 def values_of(
@@ -100,6 +102,8 @@ def values_of(
     elif isinstance(variable, Variable) and type(source) is Source and not default_fills:
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
+    dtype = np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("=")
+    attributes, losses = without_odd_fill(attributes, dtype, path, where, drop=options.on_loss == "drop")
     storage = None if isinstance(source, OtherSource) else reader.chunks
     if isinstance(variable, Aggregation):
         storage = stored_chunks(group.path, variable, access)
@@ -109,13 +113,14 @@ def values_of(
         path=path,
         dims=variable.dims,
         shape=variable.shape,
-        dtype=np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("="),
+        dtype=dtype,
         attributes=attributes,
         reader=reader,
         stored=np.dtype(object) if dtype.kind == "O" else variable.dtype.newbyteorder("="),
         unpack=unpack,
         storage=storage,
         where=where,
+        losses=losses,
     )
 
 

@@ -18,6 +18,7 @@ from cfagg.arrays.untold import unread_attributes
 from cfagg.conventions.detection import is_private
 from cfagg.errors import CfaggError, LossError
 from cfagg.findings.losses import Loss
+from cfagg.formats.zarr.attributes import without_odd_fill
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.writing.attributes import netcdf_attributes
@@ -130,7 +131,10 @@ class _Copying:
         )
 
     def _said(self, attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str) -> Mapping[str, Any]:
-        """Return attributes in netCDF types; those of netCDF files already are."""
+        """Return attributes in netCDF types; those of netCDF files already are, but for their fill values."""
+        if dtype is not None:
+            attributes, lost = without_odd_fill(attributes, dtype, path, path, drop=True)
+            self.losses += lost
         if not isinstance(self.source, OtherSource):
             return attributes
         fill = {k: v for k, v in attributes.items() if k == "_FillValue"}

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.valid import is_packed_type
-from cfagg.errors import ConventionError
+from cfagg.errors import ConventionError, LossError
+from cfagg.findings.losses import Loss
 
 __all__ = [
     "encoded_fill",
@@ -24,6 +25,7 @@ __all__ = [
     "variable_attributes",
     "with_members",
     "with_number",
+    "without_odd_fill",
 ]
 
 #: Attributes that describe the aggregation and not the array.
@@ -155,6 +157,26 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
         ) from error
 
 
+def without_odd_fill(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any], path: str, where: str, *, drop: bool
+) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """Return attributes without a fill value that no value of a type equals, and the loss; unless `drop`, raise it."""
+    found: dict[str, Any] = dict(attributes)
+    given: Any = found.get("_FillValue")
+    try:
+        fill_of(attributes, dtype, where)
+    except ConventionError:
+        if np.size(given) != 1:
+            raise  # values that equal one of several would no longer be missing
+        del found["_FillValue"]
+        why = f"no value of type {dtype} can equal it, and readers need one of this type"
+        losses = (Loss(path, None, "attribute '_FillValue'", str(given)[:80], why),)
+        if not drop:
+            raise LossError(f"{where}: on_loss='drop' (--on-loss drop) leaves the attribute out", losses) from None
+        return found, losses
+    return found, ()
+
+
 def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
     """Return one number in a type that can represent it; any other would make valid values missing.
 
@@ -165,6 +187,8 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
     given = value[0]
     with np.errstate(all="ignore"):
         found = given.astype(dtype)
+    if given.dtype.kind not in "iufb" and not (dtype.kind == "f" and np.isnan(found)):
+        raise ValueError("text, which readers do not take for a number")
     if given.dtype.kind in "iuf":
         bits = 8 * dtype.itemsize
         if dtype.kind in "iu" and not (np.isfinite(given) and -(2 ** (bits - 1)) <= int(given) == given < 2**bits):

@@ -18,7 +18,7 @@ from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.values import locate
-from cfagg.formats.zarr.attributes import fill_of, group_attributes, with_members
+from cfagg.formats.zarr.attributes import fill_of, group_attributes, with_members, without_odd_fill
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
 from cfagg.storage.files import CONTEXT_SOURCE
@@ -82,8 +82,11 @@ def _array(
     if nbytes > most and isinstance(reader, AggregationReader) and reader.dtype.kind in "iufS":
         return plan_aggregation(reader, path, attributes, means)
     notes: tuple[str, ...] = ()
+    lost: tuple[Loss, ...] = ()
     if isinstance(variable, Variable):
         attributes, notes = with_members(attributes, variable.dtype, path)
+        dropped = means.on_loss == "drop"
+        attributes, lost = without_odd_fill(attributes, reader.dtype, path, reader.label, drop=dropped)
     if (
         isinstance(reader, NetcdfReader)
         and nbytes > (most if len(reader.dims) < 2 else _SMALL)
@@ -91,10 +94,10 @@ def _array(
     ):
         found = _stored(reader, path, attributes, means)
         if found is not None:
-            return found
+            return replace(found, dropped=lost)
     # Values that are in no file, such as joined bounds, are always written.
     most = most if isinstance(reader, AggregationReader | NetcdfReader) else _COORDINATE
-    return _held(reader, path, attributes, means, most, notes)
+    return replace(_held(reader, path, attributes, means, most, notes), dropped=lost)
 
 
 def _of_fields(reader: SlabReader, variable: Variable | Aggregation, attributes: Mapping[str, Any]) -> Reader:

@@ -110,7 +110,7 @@ def export(
         dialect=form,
         variables=tuple(a.path for a in arrays if a.references.cell.size),
         partitions=sum(a.partitions for a in arrays),
-        losses=(*losses, *unreadable, *unread),
+        losses=(*losses, *unreadable, *unread, *(loss for a in arrays for loss in a.dropped)),
         notes=(*(note for a in arrays for note in a.notes), *notes),
     )
 

@@ -57,9 +57,10 @@ class Planned:
     written: Int64
     read: Callable[[tuple[slice, ...]], npt.NDArray[Any]]
     partitions: int = 0
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[Loss, ...] = ()  # of values, which may be written instead
     notes: tuple[str, ...] = ()
     writable: bool = True  # whether its values can be written instead of referred to
+    dropped: tuple[Loss, ...] = ()  # attributes that are left out
 
     @property
     def is_regular(self) -> bool:

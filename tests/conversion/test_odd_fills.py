@@ -1,0 +1,64 @@
+"""Fill values that the type of their variable lacks: read as no missing value, and a loss in what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.errors import ConventionError, LossError
+
+
+def write(path: Path, dtype: str, fill: Any, name: str = "_FillValue") -> Path:
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3000.0)
+        file["x"].make_scale()
+        file["v"] = np.tile(np.array([1, -5, 3], dtype), 1000)
+        file["v"].dims[0].attach_scale(file["x"])
+        file["v"].attrs[name] = fill
+    return path
+
+
+@pytest.mark.parametrize("target", ["b.zarr", "b.nc", "b.nca", "b.json"])
+@pytest.mark.parametrize(("dtype", "fill"), [("i2", 1e37), ("i2", "-5"), ("f4", 1e300)])
+def test_a_fill_value_that_the_type_lacks_is_a_loss_and_makes_no_value_missing(
+    tmp_path: Path, target: str, dtype: str, fill: Any
+) -> None:
+    path = write(tmp_path / "a.nc", dtype, fill)
+
+    def made(on_loss: str) -> Any:
+        if target == "b.json":
+            return cfagg.index(path, to="kerchunk", output=tmp_path / target, on_loss=on_loss)
+        return cfagg.convert(path, tmp_path / target, on_loss=on_loss)
+
+    with pytest.raises(LossError, match=r"on_loss='drop'[^\n]*\n.*'v': attribute '_FillValue' \(.*\) is lost"):
+        made("error")
+    assert [(loss.variable, loss.what, loss.found) for loss in made("drop").losses] == [
+        ("v", "attribute '_FillValue'", str(fill))
+    ]
+    if not (target == "b.nca" and isinstance(fill, str)):  # its file still has the text, which is refused there
+        assert cfagg.read(tmp_path / target).v[:3].values.tolist() == [1, -5, 3]
+
+
+def test_several_fill_values_are_not_dropped_because_values_would_no_longer_be_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.nc", "i2", np.array([1, 3], "i2"))
+    with pytest.raises(ConventionError, match="is not a single value of type int16"):
+        cfagg.convert(path, tmp_path / "b.zarr", on_loss="drop")
+
+
+@pytest.mark.parametrize("name", ["_FillValue", "missing_value"])
+def test_the_text_nan_is_not_a_number_in_an_aggregation_either(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "a.nc", "f4", "NaN", name)
+    assert cfagg.aggregate([path]).v[:3].values.tolist() == [1, -5, 3]
+    assert cfagg.convert(path, tmp_path / "b.nca").losses == ()
+    assert cfagg.read(tmp_path / "b.nca").v[:3].values.tolist() == [1, -5, 3]
+
+
+@pytest.mark.parametrize("fill", [1e37, np.nan])
+def test_a_missing_value_that_no_element_of_an_aggregation_equals_is_none(tmp_path: Path, fill: float) -> None:
+    path = write(tmp_path / "a.nc", "i2", fill, "missing_value")
+    assert cfagg.aggregate([path]).v[:3].values.tolist() == [1, -5, 3]
