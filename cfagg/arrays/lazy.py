@@ -21,7 +21,7 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
 from cfagg.display.escape import printable
-from cfagg.errors import CfaggError, LimitError, OptionError, UnsupportedError
+from cfagg.errors import CfaggError, LimitError, OptionError, UnreadableAggregationError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.zarr.attributes import with_number
@@ -277,7 +277,7 @@ def open_array(
         # An array that is the root of its store has no name there.
         variable = next((p for p, a in getattr(source, "arrays", {}).items() if not a.read.path), variable)
     reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
-    return LazyArray(reader, attributes=_attributes(source, variable), name=name)
+    return LazyArray(reader, attributes=_attributes(source, variable, reader), name=name)
 
 
 def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None) -> Reader | None:
@@ -326,11 +326,14 @@ def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
     return ZarrReader(replace(array, attributes=attributes), workers=workers)
 
 
-def _attributes(source: Source, variable: str) -> dict[str, Any]:
+def _attributes(source: Source, variable: str, reader: Reader) -> dict[str, Any]:
     """Return the attributes of a variable, including the units and calendar of an aggregation."""
     from cfagg.model import Aggregation
 
-    _, found = source.find(variable)
+    try:
+        _, found = source.find(variable)
+    except UnreadableAggregationError:
+        return dict(reader.attributes)  # read alone, as no dataset may contain it
     known = dict(found.attributes)
     if isinstance(found, Aggregation):
         said = {"units": found.units, "calendar": found.calendar}

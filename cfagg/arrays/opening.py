@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.arrays.index import SUFFIX
 from cfagg.arrays.source import OtherSource, Source, open_source
+from cfagg.errors import UnreadableAggregationError
 from cfagg.formats.opening import KERCHUNK, NETCDF, built_in, format_of, is_referring
 from cfagg.model import Aggregation
 from cfagg.storage.handles import handles
@@ -90,7 +91,12 @@ def open_reader(
     """
     if not isinstance(source, Source):
         source = open_any(source)
-    group, found = source.find(variable)
+    try:
+        group, found = source.find(variable)
+    except UnreadableAggregationError:
+        if (alone := _alone(source, variable, workers)) is None:
+            raise
+        return alone
     if isinstance(found, Aggregation):
         from cfagg.arrays.aggregated import AggregationReader
 
@@ -116,6 +122,20 @@ def open_reader(
     from cfagg.arrays.stored import NetcdfReader
 
     return NetcdfReader(source.path, group.path, found.name, workers=workers)
+
+
+def _alone(source: Source, variable: str, workers: int | None) -> Reader | None:
+    """Return the reader of a variable that no dataset may contain because of a hidden dimension, `None` for others."""
+    from cfagg.arrays.hidden_dimensions import shape_along
+    from cfagg.arrays.stored import NetcdfReader
+
+    where, _, name = variable.strip("/").rpartition("/")
+    if isinstance(source, OtherSource) or source.format != "NETCDF4" or name not in source.group(where).unreadable:
+        return None
+    shape = shape_along(handles.get(absolute(source.path)), f"/{variable.strip('/')}")
+    found = None if shape is None else NetcdfReader(source.path, source.group(where).path, name, workers=workers)
+    # What only the netCDF library decodes, it gives the length of the wrong dimension.
+    return None if found is None or found.shape != shape else found
 
 
 def has_index(path: str) -> bool:

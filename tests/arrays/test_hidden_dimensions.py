@@ -41,6 +41,22 @@ def test_a_variable_along_a_hidden_dimension_is_refused_and_the_others_read(tmp_
     assert [loss.variable for loss in report.losses] == ["g/v"]
 
 
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_it_is_read_alone_with_the_shape_that_hdf5_stores(tmp_path: Path, length: int) -> None:
+    found = cfagg.open_array(made(tmp_path / "a.nc", length), "g/v")
+    assert (found.shape, found.dims, found[1:].tolist()) == ((3,), ("t",), [20, 30])
+
+
+def test_it_is_not_read_alone_if_only_the_netcdf_library_decodes_it_with_a_wrong_length(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("t", 3)
+        group = file.createGroup("g")
+        group.createVariable("v", str, ("t",))[:] = np.array(["a", "b", "c"], object)
+        group.createDimension("t", 2)
+    with pytest.raises(UnreadableAggregationError, match="variable 'g/v' cannot be read"):
+        cfagg.open_array(tmp_path / "a.nc", "g/v")
+
+
 def test_a_dimension_of_the_same_name_that_is_its_own_hides_nothing(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         for group, length in ((file, 3), (file.createGroup("g"), 4)):
