@@ -198,11 +198,11 @@ def bounds_of_parametric_coordinates_have_formula_terms(c: Context, v: Variable,
 
 
 def _terms(c: Context, v: Variable) -> dict[str, tuple[str, Variable | None]]:
-    """Return name and variable of each formula term; empty if the grammar is violated."""
+    """Return name and variable of each formula term in lower case; empty if the grammar is violated."""
     groups = pairs(v.text("formula_terms") or "")
     if not groups or any(len(names) != 1 for _, names in groups):
         return {}
-    return {r.key: (r.name, r.target) for r in c.references_of(v, "formula_terms") if r.key is not None}
+    return {r.key.lower(): (r.name, r.target) for r in c.references_of(v, "formula_terms") if r.key is not None}
 
 
 def _compared(

@@ -126,6 +126,7 @@ def test_terms_belong_to_parametric_coordinates(name: str) -> None:
 def test_bounds_have_terms_too() -> None:
     bounds = 'k:bounds = "kb" ; double kb(k, nv) ; kb:formula_terms = "sigma: kb ps: ps" ;'
     assert codes(coordinate(SIGMA.format("sigma: k ps: ps") + bounds, TERMS), "VRT") == []
+    assert codes(coordinate(SIGMA.format("SIGMA: k PS: ps") + bounds, TERMS), "BND008") == []
 
 
 def test_terms_of_a_variable_that_nobody_calls_a_coordinate_are_a_warning() -> None:
