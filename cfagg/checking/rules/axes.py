@@ -132,7 +132,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
                 yield Hit(v, "axis", message).mended(deduced)
         elif name_of(v) in TIME_NAMES:
             continue  # its units are checked against its name
-        elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
+        elif axis == "T" and v.text("units") is not None and known(units) and not is_time(units):
             yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are not units of time")
 
 
@@ -206,10 +206,10 @@ def latitudes_and_longitudes_have_their_units(c: Context, v: Variable) -> Iterat
     """Latitudes and longitudes have one of the units that are listed for them."""
     name = " ".join(v.words("standard_name"))
     units = (v.text("units") or "").strip()
-    if name not in ("latitude", "longitude") or v not in c.roles.coordinates or not known(units) or not units:
+    if name not in ("latitude", "longitude") or v not in c.roles.coordinates or v.text("units") is None:
         return
     own, other = (LATITUDE_UNITS, LONGITUDE_UNITS) if name == "latitude" else (LONGITUDE_UNITS, LATITUDE_UNITS)
-    if units in own:
+    if units in own or not known(units):
         return
     wanted = "degrees_north" if name == "latitude" else "degrees_east"
     # Other units of an angle convert to the canonical ones, which section 3.3 allows.

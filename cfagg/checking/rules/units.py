@@ -167,7 +167,7 @@ def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
     """Units are convertible to the canonical ones of the standard name after modifier and cell methods."""
     units = v.text("units")
     expected = expected_units(c, v) if units is not None else None
-    if not units or not expected or is_cell(c, v):
+    if units is None or not expected or is_cell(c, v):
         return
     units = units.strip()
     if units in LEVEL_UNITS:

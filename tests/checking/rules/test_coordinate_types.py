@@ -21,6 +21,7 @@ def coordinate(name: str, units: str) -> str:
         ("longitude", "degrees_north", [("CRD001", "error")]),
         ("longitude", "degrees", [("CRD001", "warning")]),
         ("latitude", "radian", [("CRD001", "warning")]),
+        ("latitude", "", [("CRD001", "warning")]),
         ("latitude", "nonsense", []),
         ("latitude standard_error", "degrees", []),
         ("grid_latitude", "degrees", []),

@@ -39,6 +39,7 @@ def grid(more: str) -> str:
         ('lat:axis = "Z" ;', ["COO003"]),
         ('time:axis = "X" ;', ["COO003", "COO005"]),
         ('time:units = "m" ;', ["COO003"]),
+        ('time:units = "" ;', ["COO003"]),
         ('time:units = "m" ; time:standard_name = "time" ;', []),
         ('time:units = "days" ;', []),
         ('lat:units = "hPa" ;', ["COO003"]),

@@ -59,6 +59,7 @@ def test_units_that_fit_their_name(name: str, units: str) -> None:
     ("name", "units"),
     [
         ("air_temperature", "1"),
+        ("air_temperature", ""),
         ("air_pressure", "mb"),
         ("precipitation_flux", "mm"),
         ("height", "level"),
