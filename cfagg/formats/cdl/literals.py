@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cfagg.errors import SourceError
-from cfagg.model.dataset import Kind
+import numpy as np
 
-__all__ = ["TYPES", "Token", "kind_of", "number", "text_of", "unquoted"]
+from cfagg.cf.missing import WRITTEN_FILLS
+from cfagg.errors import LimitError, SourceError
+from cfagg.model.dataset import Kind, Variable
+
+__all__ = ["TYPES", "Token", "characters", "fill_of", "kind_of", "number", "text_of", "unquoted"]
 
 #: CDL type -> NumPy type.
 TYPES = {
     "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "long": "i4", "uint": "u4",
     "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
 }  # fmt: skip
+
+#: netCDF's default fill values, by NumPy type.
+_FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
 
 #: Suffixes of numbers in CDL -> NumPy type.
 _SUFFIXES = {
@@ -41,6 +47,28 @@ def kind_of(type_: str) -> Kind:
     if type_ in ("char", "string"):
         return "char" if type_ == "char" else "string"
     return "float" if type_ in ("float", "real", "double") else "integer"
+
+
+def fill_of(variable: Variable) -> Any:
+    """Return the value of elements of a variable that are not given, in the text or at the end of one of its texts."""
+    own: Any = variable.attributes.get("_FillValue")
+    if isinstance(own, np.ndarray) and own.size:
+        return own[0]
+    if isinstance(own, str | bytes | tuple) and own and variable.kind in ("string", "char"):
+        first = own if isinstance(own, str | bytes) else own[0]
+        return first if variable.kind == "string" else (first.encode() if isinstance(first, str) else first)[:1]
+    return _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+
+
+def characters(variable: Variable, raw: bytes, fill: bytes, limit: int) -> list[bytes]:
+    """Return the characters of a text, padded to the last of several dimensions as in ``ncgen``."""
+    if len(variable.dimensions) < 2 or variable.dimensions[-1].unlimited:
+        return [raw[i : i + 1] for i in range(len(raw))]
+    width = variable.dimensions[-1].size
+    if width > limit:
+        raise LimitError(f"{variable.path!r} has texts of {width:,} characters; up to {limit:,} are read from CDL")
+    whole = raw.ljust(-(-max(len(raw), 1) // width) * width, fill) if width else b""
+    return [whole[i : i + 1] for i in range(len(whole))]
 
 
 def unquoted(text: str) -> bytes:
@@ -81,4 +109,8 @@ def number(text: str) -> tuple[int | float, str]:
     real = "." in digits or "e" in digits or "d" in digits or suffix in ("f", "d")
     if real:
         return float(digits.replace("d", "e")), "f4" if suffix == "f" else "f8"
-    return int(digits), _SUFFIXES.get(suffix, "i4") if suffix or abs(int(digits)) < 2**31 else "i8"
+    octal = re.match(r"[-+]?0[0-9]", digits) is not None
+    if octal and re.search("[89]", digits):
+        raise SourceError(f"{text!r} is not a number in CDL: it begins with 0, so that it is octal, without 8 and 9")
+    value = int(digits, 8 if octal else 10)
+    return value, _SUFFIXES.get(suffix, "i4") if suffix or -(2**31) <= value < 2**31 else "i8"

@@ -13,17 +13,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.cdl.literals import TYPES, Token, kind_of, number, text_of, unquoted
+from cfagg.formats.cdl.literals import TYPES, Token, characters, fill_of, kind_of, number, text_of, unquoted
 from cfagg.formats.metadata.aggregation import aggregated
 from cfagg.formats.metadata.foreign import value_of
 from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Variable
 
 __all__ = ["parse_cdl"]
-
-#: netCDF's default fill values, by NumPy type.
-_FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
 
 #: Most values, and levels of groups, since tests and reports of faults need no more.
 _LIMIT, _DEEPEST = 1 << 22, 100
@@ -35,6 +31,7 @@ _TOKEN = re.compile(
   | (?P<char>'(?:[^'\\]|\\(?:[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|.))')
   | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|NaN|Infinity|inf)
        (?:[uU]?[lL]{1,2}|[uU]?[bBsS]|[uUfFdD])?(?![\w.+-]))
+  | (?P<section>(?:dimensions|variables|data|group|types):)
   | (?P<mark>[{}();:,=])
   | (?P<word>(?:[^\s{}();:,="'\\]|\\.)+)
     """,
@@ -70,10 +67,12 @@ class _Parser:
             if match is None:
                 raise SourceError(f"{self._source}, line {line}: {text[at : at + 20]!r} is not CDL")
             kind = match.lastgroup or ""
-            if kind != "space":
+            at = match.end()
+            if kind == "section" and text[at : at + 1].isspace():
+                yield Token(kind, match[0].rstrip(":"), line)  # else it keeps its colon: see `_section`
+            elif kind != "space":
                 yield Token(kind, match[0], line)
             line += match[0].count("\n")
-            at = match.end()
         while True:
             yield Token("end", "the end", line)
 
@@ -89,6 +88,8 @@ class _Parser:
             value, dtype = number(token.text)
         except ValueError:  # more digits than Python accepts
             value, dtype = 2**65, "i8"
+        except SourceError as error:
+            self._wrong(token.line, error.message)
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             self._wrong(token.line, f"{token.text[:30]} is out of the range of any type")
         return value, dtype
@@ -147,32 +148,44 @@ class _Parser:
         if depth > _DEEPEST:
             raise LimitError(f"{self._source}, line {self._ahead.line}: groups are nested more than {_DEEPEST} deep")
         while not self._take("}"):
-            if self._take("dimensions"):
-                self._expect(":")
+            line, section = self._ahead.line, self._section(group)
+            if section == "dimensions":
                 self._dimensions(group)
-            elif self._take("variables"):
-                self._expect(":")
+            elif section == "variables":
                 self._declarations(group)
-            elif self._take("data"):
-                self._expect(":")
+            elif section == "data":
                 self._data(group)
-            elif self._take("group"):
-                self._expect(":")
+            elif section == "group":
                 line, name = self._ahead.line, self._name()
                 if name in group.groups or name in group.variables:
                     self._wrong(line, f"{name!r} is declared twice in one group; rename one")
                 self._expect("{")
                 self._group(group.child(name), depth + 1)
-            elif self._take(":"):
-                self._attribute(group, None, None)
-            elif self._ahead.text == "types":
-                raise SourceError(f"{self._source}, line {self._ahead.line}: user-defined types are not read from CDL")
-            else:
+            elif section == "types":
+                self._wrong(line, "user-defined types are not read from CDL")
+            elif section is None:
                 self._declarations(group, once=True)
 
+    def _section(self, group: Group) -> str | None:
+        """Return the name of a section that begins here, or read an attribute of a variable of this name."""
+        if self._ahead.kind != "section":
+            return None
+        _, text, line = self._next()
+        name = text.rstrip(":")
+        if name == text or name not in group.variables:
+            return name
+        # As older versions of ``ncdump`` print ``data:units``; newer ones print ``data :units``.
+        if self._ahead.text in group.variables:
+            self._wrong(line, f"{text} may begin an attribute or a section; put a space or line break after the colon")
+        self._attribute(group, name, None)
+        return ""
+
     def _dimensions(self, group: Group) -> None:
-        while self._ahead.text not in ("variables", "data", "group", "}", ":", "types"):
+        while self._ahead.kind != "section" and self._ahead.text not in ("}", ":"):
             line, name = self._ahead.line, self._name()
+            if name in TYPES and self._take(":"):  # of a group without variables
+                self._attribute(group, None, name)
+                return
             if name in group.dimensions:
                 self._wrong(line, f"dimension {name!r} is declared twice in one group; rename one")
             self._expect("=")
@@ -185,7 +198,7 @@ class _Parser:
 
     def _declarations(self, group: Group, *, once: bool = False) -> None:
         """Read declarations of variables, and attributes among them."""
-        while self._ahead.text not in ("data", "group", "}", "dimensions", "variables"):
+        while self._ahead.kind != "section" and self._ahead.text != "}":
             if self._take(":"):
                 self._attribute(group, None, None)
                 continue
@@ -194,6 +207,8 @@ class _Parser:
                 self._attribute(group, None, first)
             elif self._take(":"):
                 self._attribute(group, first, None)
+            elif first in TYPES and self._ahead.kind == "section":
+                self._attribute(group, self._next().text.rstrip(":"), first)
             elif first in TYPES and self._ahead.kind in ("word", "number"):
                 line, second = self._ahead.line, self._name()
                 if self._take(":"):
@@ -283,7 +298,7 @@ class _Parser:
         return value
 
     def _data(self, group: Group) -> None:
-        while self._ahead.text not in ("group", "}"):
+        while self._ahead.kind != "section" and self._ahead.text != "}":
             line, name = self._ahead.line, self._name()
             if name not in group.variables:
                 self._wrong(line, f"values of {name!r}, which is not declared")
@@ -291,8 +306,7 @@ class _Parser:
             self._lines[id(variable)] = line
             self._expect("=")
             found: list[Any] = []
-            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
-            own = variable.attributes.get("_FillValue")
+            fill = fill_of(variable)
             opened: list[int] = []
             braces: dict[int, list[int]] = {}  # the numbers of values in braces, by depth
             while opened or not self._take(";"):
@@ -312,13 +326,13 @@ class _Parser:
                     byte = unquoted(token.text)[:1]
                     found.append(byte if variable.kind == "char" else byte[0])
                 elif token.kind == "string":
-                    found.extend(self._characters(variable, unquoted(token.text)))
+                    found.extend(characters(variable, unquoted(token.text), fill, _LIMIT))
                 elif token.kind == "number" and variable.kind == "char":
                     self._wrong(token.line, f"the number {token.text[:30]} for {name!r}, which holds characters")
                 elif token.kind == "number":
                     found.append(self._literal(token)[0])
                 elif token.text == "_":
-                    found.append(own[0] if isinstance(own, np.ndarray) and own.size else fill)
+                    found.append(fill)
                 else:
                     self._ahead = token
                     self._fail("a value")
@@ -356,16 +370,6 @@ class _Parser:
             )
         return tuple(shape)
 
-    def _characters(self, variable: Variable, raw: bytes) -> list[bytes]:
-        """Return the characters of a text, padded to the last of several dimensions as in ``ncgen``."""
-        if len(variable.dimensions) < 2 or variable.dimensions[-1].unlimited:
-            return [raw[i : i + 1] for i in range(len(raw))]
-        width = variable.dimensions[-1].size
-        if width > _LIMIT:
-            raise LimitError(f"{self._source}: texts of {width:,} characters; up to {_LIMIT:,} are read from CDL")
-        whole = raw.ljust(-(-max(len(raw), 1) // width) * width, b"\0") if width else b""
-        return [whole[i : i + 1] for i in range(len(whole))]
-
     def _finish(self, dataset: Dataset) -> None:
         """Give unlimited dimensions their lengths and variables their values."""
         for variable in dataset.variables:
@@ -387,11 +391,7 @@ class _Parser:
             if prod(variable.shape) > _LIMIT:
                 continue  # a header alone may have any size
             given = self._values.get(id(variable))
-            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
-            own = variable.attributes.get("_FillValue")
-            whole = np.full(
-                prod(variable.shape), own[0] if isinstance(own, np.ndarray) and own.size else fill, variable.dtype
-            )
+            whole = np.full(prod(variable.shape), fill_of(variable), variable.dtype)
             if given is not None:
                 if given.size > whole.size:
                     self._wrong(

@@ -30,6 +30,9 @@ VALUES: list[tuple[str, str, Any]] = [
     ("string v", r'"ab\000c"', "ab"),
     ("string v", r'"caf\303\251"', "café"),
     ("byte v", r"'\351'", np.int8(-23)),
+    ("int v", "-010", np.int32(-8)),
+    ("double v", "010", np.float64(8)),
+    ("float v", "08.5", np.float32(8.5)),
 ]
 
 
@@ -85,6 +88,8 @@ def test_a_fill_value_has_the_type_of_its_variable(type_: str, given: str, store
         ("300b", np.int8(44)),
         ("40000s", np.int16(-25536)),
         ("1e999", np.float64(np.inf)),
+        ("-2147483648, 2147483647", np.array([-(2**31), 2**31 - 1], "i4")),
+        ("-2147483649", np.int64(-(2**31) - 1)),
         ("1s, 2.5f, 3", np.array([1, 2.5, 3])),
         (r'"K\000\000"', "K"),
         (r'"\260C"', b"\xb0C"),
@@ -92,7 +97,50 @@ def test_a_fill_value_has_the_type_of_its_variable(type_: str, given: str, store
 )
 def test_an_attribute_is_stored_as_ncgen_does(given: str, stored: Any) -> None:
     with parse_cdl(f"netcdf a {{ :a = {given} ; }}") as dataset:
-        np.testing.assert_array_equal(dataset.root.attributes["a"], np.atleast_1d(stored))
+        found: Any = dataset.root.attributes["a"]
+    np.testing.assert_array_equal(found, np.atleast_1d(stored))
+    assert not isinstance(found, np.ndarray) or found.dtype == stored.dtype
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "stored"),
+    [
+        ("d = 3 ; variables: char v(d)", '"a"', [b"a", b"z", b"z"]),
+        ("d = 3 ; variables: char v(d)", '_, "b"', [b"z", b"b", b"z"]),
+        ("d = 2 ; n = 2 ; variables: char v(d, n)", '"a"', [[b"a", b"z"], [b"z", b"z"]]),
+        ("d = 3 ; variables: string v(d)", '_, "b"', ["z", "b", "z"]),
+    ],
+)
+def test_text_that_is_not_given_is_the_fill_value(declared: str, given: str, stored: Any) -> None:
+    with parse_cdl(f'netcdf a {{ dimensions: {declared} ; v:_FillValue = "z" ; data: v = {given} ; }}') as dataset:
+        assert dataset.variables[0].values().tolist() == stored
+
+
+@pytest.mark.parametrize("colon", [":", " :"])
+@pytest.mark.parametrize("name", ["dimensions", "variables", "data", "group", "types"])
+def test_the_name_of_a_section_is_a_name_as_well(name: str, colon: str) -> None:
+    text = (
+        f"netcdf a {{\ndimensions:\n\t{name} = 2 ;\nvariables:\n\tint {name}({name}) ;\n"
+        f'\t\t{name}{colon}units = "1" ;\n\t\tstring {name}{colon}b = "c" ;\n\tint v({name}) ;\n\t\tv:{name} = 4 ;\n'
+        f"data:\n\n {name} = 1, 2 ;\n\n v = 3, 4 ;\n}}\n"
+    )
+    with parse_cdl(text) as dataset:
+        own, v = dataset.variables
+        assert (own.name, own.attributes, v.dims) == (name, {"units": "1", "b": "c"}, (name,))
+        assert (own.values().tolist(), v.values().tolist(), v.attributes[name]) == ([1, 2], [3, 4], 4)
+
+
+def test_a_group_without_variables_has_typed_attributes() -> None:
+    with parse_cdl('netcdf a { dimensions: x = 2 ; string :t = "a" ; short :n = 1 ; group: g { } }') as dataset:
+        assert (dataset.root.attributes["t"], dataset.root.attributes["n"]) == ("a", 1)
+
+
+def test_an_attribute_that_may_be_values_is_refused() -> None:
+    text = "netcdf a { variables: int data ; int v ; data:v = 1 ; }"
+    with pytest.raises(SourceError, match=r"line 1: data: may begin an attribute or a section; put a space"):
+        parse_cdl(text)
+    with parse_cdl(text.replace("data:v", "data: v")) as dataset:
+        assert dataset.variables[1].values().tolist() == 1
 
 
 def test_a_dataset_needs_no_name() -> None:
@@ -108,6 +156,8 @@ WRONG = {
     "a length beyond all types": "dimensions:\n x = 99999999999999999999 ;",
     "an integer beyond all types": "\n :a = 99999999999999999999 ;",
     "an integer of 5,000 digits": f"\n :a = {'9' * 5000} ;",
+    "an octal number with an 8": "\n :a = 018 ;",
+    "a type of its own": "\n types: int enum e { a = 1 } ;",
     "a number in characters": "variables: char v ;\n data: v = 97 ;",
     "a date among numbers": 'variables: int v ;\n data: v = "2000-01-01 06" ;',
     "an infinity among integers": "variables: int v ;\n data: v = 1e999 ;",
