@@ -187,6 +187,8 @@ def _wrong(args: Arguments) -> str | None:
         return "--fix needs a file; standard input (-) can only be checked"
     if args.fix and args.output is not None and len(args.sources) > 1:
         return "--fix with --output takes one source; use --in-place for several"
+    if args.fix and args.output == "-":
+        return "--fix writes a dataset, which cannot go to standard output; name a file"
     if args.fix and args.format != "text":
         return "--fix prints changes as text; check again for a report in another format"
     if args.storage_options and not any("://" in source for source in args.sources):

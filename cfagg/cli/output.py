@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cfagg.cli.options import Arguments
-from cfagg.errors import TargetError, TargetExistsError
+from cfagg.errors import OptionError, TargetError, TargetExistsError
 from cfagg.errors.losses import loss_lines
 from cfagg.storage.urls import Url, a_place, is_url
 
@@ -93,6 +93,8 @@ def aside(target: str, *, overwrite: bool) -> Iterator[str]:
 
 def check_outputs(args: Arguments) -> None:
     """Raise an error for a ``--plot`` or ``--output`` that cannot be written, before anything is read."""
+    if None not in (args.plot, args.output) and os.path.realpath(args.plot) == os.path.realpath(args.output):
+        raise OptionError(f"--plot and --output are the same file, {args.plot}; give one of them another name")
     for target in filter(None, (args.plot, args.output)):
         check(target, overwrite=args.overwrite)
     if args.plot is not None:

@@ -78,6 +78,7 @@ def test_a_file_that_cannot_be_opened_exits_with_2_and_the_rest_is_checked(paths
         (["--select", "NONE"], "no rule has a code that begins with 'NONE'"),
         (["--in-place"], "--in-place needs --fix"),
         (["--unsafe-fixes"], "--unsafe-fixes needs --fix"),
+        (["--fix", "-o", "-"], "--fix writes a dataset, which cannot go to standard output; name a file"),
         (["--fix", "--in-place", "-o", "x.nc"], "exclude each other"),
         (["--fix", "--format", "json"], "prints changes as text"),
         (["--statistics", "--format", "html"], "--statistics has the formats text and json"),

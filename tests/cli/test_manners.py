@@ -104,6 +104,7 @@ def test_a_target_that_may_not_be_written_is_named_once(
             ("obs", "create", "gone.yaml", "x.nc"),
             "x.nc would be a Zarr store, which is a directory, but its name ends with",
         ),
+        (("show", "sst.nca", "--plot", "x.png", "-o", "./x.png"), "--plot and --output are the same file, x.png; give"),
         (("obs", "check", "sst"), "sst: not checked"),
         (("show", "sst/0.txt"), "expected netCDF, PP or a fields file"),
         (("check", "sst/0.txt"), "expected netCDF, Zarr, PP, a fields file or CDL"),
