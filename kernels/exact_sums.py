@@ -34,8 +34,15 @@ def add_values(bits: npt.NDArray[np.uint32], bins: Int64, keys: Int64, counts: I
         sign, negated for negative values, so that -0.0 and 0.0 are one.
     counts : int64[v, 3]
         Added to in place: values that are NaN, +infinity and -infinity.  Infinities count among the extremes.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit; nothing was added.
     """
     rows, columns = bits.shape
+    if bins.shape != (columns, 256, 3) or keys.shape != (columns, 2) or counts.shape != (columns, 3):
+        raise ValueError("bins, keys and counts do not have the shapes (v, 256, 3), (v, 2) and (v, 3) for v columns")
     for i in range(rows):
         for j in range(columns):
             word = np.int64(bits[i, j])

@@ -225,10 +225,14 @@ def _run(
 def can_gather(source: npt.NDArray[Any], target: npt.NDArray[Any], fills: tuple[Any, ...] = ()) -> bool:
     """Return whether `gather` supports these arguments.
 
-    Arrays must be aligned with steps of whole elements, the target in native byte order, and `fills` at most two.
+    Arrays must be of numbers and aligned, with steps of whole elements, the target writable and in native byte order,
+    and `fills` at most two.
     """
     return (
         target.dtype.isnative
+        and target.flags.writeable
+        and source.dtype.kind in "iuf"
+        and target.dtype.kind in "iuf"
         and len(fills) <= 2
         and all(a.flags.aligned and not any(step % a.itemsize for step in a.strides) for a in (source, target))
     )  # fmt: skip
@@ -268,6 +272,11 @@ def gather(
     bool
         Whether there is any bad element.  The target is undefined there.
 
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or `can_gather` does not hold.
+
     Examples
     --------
     >>> import numpy as np
@@ -278,6 +287,8 @@ def gather(
     array([[2. , 3. ],
            [1.5, nan]], dtype=float32)
     """
+    if source.shape != target.shape or not can_gather(source, target, fills):
+        raise ValueError("source and target differ in shape, or have types or steps that cannot be gathered")
     if source.size == 0:
         return False
     swap = not source.dtype.isnative

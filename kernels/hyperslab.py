@@ -123,7 +123,7 @@ def evaluate_slices(
     projections = compute_all_slice_projections(dimlen, chunklen, slices)
     grid = np.empty(rank, np.int64)
     nchunks = np.empty(rank, np.int64)
-    stored, size, items = 1, 1, 1
+    stored, size, items = 1.0, 1.0, 1.0  # products of integers might wrap around to the sizes of the arrays
     for d in range(rank):
         grid[d] = (dimlen[d] + chunklen[d] - 1) // chunklen[d]
         nchunks[d] = projections.begin[d + 1] - projections.begin[d]
@@ -161,19 +161,31 @@ def apply_chunk_indices(
         Number and length of the chunks per dimension.
     chunks, output : array
         As in `evaluate_slices`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such projection or chunk.
     """
     rank = len(chunkindices)
+    if len(projections.count) != rank:
+        raise ValueError("one projection is chosen per dimension")
     slices = np.empty((rank, 3), np.int64)
     outpos = np.empty(rank, np.int64)
     index = np.empty(rank, np.int64)
     for d in range(rank):
         k = projections.begin[d] + chunkindices[d]
+        if not projections.begin[d] <= k < projections.begin[d + 1]:
+            raise ValueError("a dimension has fewer projections")
         index[d] = projections.chunkindex[k]
         outpos[d] = projections.outpos[k]
         slices[d, 0] = projections.start[k]
         slices[d, 1] = projections.stop[k]
         slices[d, 2] = projections.stride[d]
-    chunk = chunks[compute_linear_offset(index, grid)]
+    place = compute_linear_offset(index, grid)
+    if not 0 <= place < len(chunks):
+        raise ValueError("there are fewer chunks than the grid has")
+    chunk = chunks[place]
     outputstart = compute_linear_offset(outpos, projections.count)
     get_data(slices, chunklen, chunk, outputstart, projections.count, output)
 
@@ -198,12 +210,26 @@ def get_data(
         Shape of the whole output.
     output : array, shape (n,)
         The output, flat in C order.
+
+    Raises
+    ------
+    ValueError
+        If a slice exceeds the chunk, or the output is too small.
     """
     rank = len(chunklen)
+    if slices.shape != (rank, 3) or len(count) != rank:
+        raise ValueError("one slice, chunk length and count are needed per dimension")
     source = odometer_new(slices[:, 0], slices[:, 1], slices[:, 2])
     items = np.empty(rank, np.int64)
+    fits = outputstart >= 0
+    size, last = 1.0, 0.0  # as integers they might wrap around
     for d in range(rank):
-        items[d] = max(0, (slices[d, 1] - slices[d, 0] + slices[d, 2] - 1) // slices[d, 2])
+        items[d] = (slices[d, 1] - slices[d, 0] - 1) // slices[d, 2] + 1 if slices[d, 1] > slices[d, 0] else 0
+        fits &= (slices[d, 0] >= 0) & (slices[d, 1] <= chunklen[d]) & (items[d] <= count[d])
+        size *= chunklen[d]
+        last = last * count[d] + items[d] - 1
+    if not (fits and size <= len(chunk) and last < len(output) - outputstart):
+        raise ValueError("the slices exceed the chunk or the output")
     target = odometer_new(np.zeros(rank, np.int64), items, np.ones(rank, np.int64))
     while odometer_more(source):
         chunkpos = compute_linear_offset(odometer_indices(source), chunklen)
@@ -300,10 +326,10 @@ def compute_perslice_projections(dimlen: int, chunklen: int, start: int, stop: i
     if start < 0 or stride < 1:
         raise ValueError("a slice has start >= 0 and stride >= 1")
     stop = min(stop, dimlen)
-    count = max(0, (stop - start - 1) // stride + 1)
+    # Nothing here exceeds the dimension, and so nothing wraps around.
+    count = (stop - start - 1) // stride + 1 if stop > start else 0
     chunk0 = start // chunklen
-    chunkn = (stop + chunklen - 1) // chunklen if count else chunk0
-    n = chunkn - chunk0
+    n = (stop - 1) // chunklen - chunk0 + 1 if count else 0
     index = np.empty(n, np.int64)
     offset = np.empty(n, np.int64)
     limit = np.empty(n, np.int64)
@@ -313,13 +339,13 @@ def compute_perslice_projections(dimlen: int, chunklen: int, start: int, stop: i
     nchunks = 0
     for i in range(n):
         lower = chunklen * (chunk0 + i)
-        upper = min(dimlen, lower + chunklen)
+        upper = lower + min(dimlen - lower, chunklen)
         if i == 0:
             begin, position = start - lower, 0
         else:
             prevunused = (lower - start) % stride
             begin = stride - prevunused if prevunused > 0 else 0
-            position = (lower - start + stride - 1) // stride
+            position = -((start - lower) // stride)
         end = min(stop, upper) - lower
         if begin >= end:  # the stride skips this chunk
             continue

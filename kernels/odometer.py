@@ -30,12 +30,19 @@ def compute_linear_offset(index: Int64, shape: Int64) -> int:
     -------
     int
 
+    Raises
+    ------
+    ValueError
+        If index and shape differ in length.
+
     Examples
     --------
     >>> import numpy as np
     >>> compute_linear_offset(np.array([1, 2]), np.array([3, 4]))
     6
     """
+    if len(index) != len(shape):
+        raise ValueError("an index has one number per dimension")
     position = 0
     for d in range(len(shape)):
         position = position * shape[d] + index[d]
@@ -49,14 +56,19 @@ def odometer_new(start: Int64, stop: Int64, stride: Int64) -> Int64:
     Parameters
     ----------
     start, stop, stride : int64 array, shape (R,)
-        Readings of the wheels: from `start` up to and without `stop`, by `stride`.  With any empty wheel there are no
-        combinations; without wheels there is one, the empty one.
+        Readings of the wheels: from `start` up to and without `stop`, by `stride` >= 1.  With any empty wheel there
+        are no combinations; without wheels there is one, the empty one.
 
     Returns
     -------
     int64 array, shape (4, R + 1)
         Start, stop, stride and reading per wheel.  Wheel 0 is an extra one that counts the rounds: the odometer has
         ended when its reading is no longer 0.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or a stride is below 1.
 
     Examples
     --------
@@ -71,6 +83,8 @@ def odometer_new(start: Int64, stop: Int64, stride: Int64) -> Int64:
     [1 3]
     """
     rank = len(start)
+    if len(stop) != rank or len(stride) != rank or (stride < 1).any():
+        raise ValueError("an odometer has one start, stop and stride >= 1 per wheel")
     odometer = np.empty((4, rank + 1), np.int64)
     odometer[0, 0] = odometer[3, 0] = 0
     odometer[1, 0] = odometer[2, 0] = 1
@@ -110,11 +124,11 @@ def odometer_next(odometer: Int64) -> None:
         What `odometer_new` returned.
     """
     d = odometer.shape[1] - 1
-    odometer[3, d] += odometer[2, d]
-    while d > 0 and odometer[3, d] >= odometer[1, d]:
+    # A difference, since the next reading may be beyond 64 bits.
+    while d > 0 and odometer[1, d] - odometer[3, d] <= odometer[2, d]:
         odometer[3, d] = odometer[0, d]
         d -= 1
-        odometer[3, d] += odometer[2, d]
+    odometer[3, d] += odometer[2, d]
 
 
 @jit

@@ -140,6 +140,8 @@ def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Int6
 #: What is wrong if elements do not fit the edges.
 _OUTSIDE = "elements are not whole numbers from 0 to below the last edge, index arrays do not ascend, or edges do not"
 
+_DISORDER = "elements of index arrays are whole numbers from 0 that ascend, and chunks have a length of at least 1"
+
 
 def _are_inside(head: int, tail: int, edges: Int64) -> bool:
     """Return whether the cells of the lowest and the highest element exist."""
@@ -267,11 +269,13 @@ def project_index_regular(index: Int64, chunk: int) -> tuple[Int64, Int64]:
     ([[0, 2], [0, 3], [3, 1]], [1, 1, 3, 1])
     """
     m = len(index)
+    if chunk < 1 or index.dtype.kind != "i":
+        raise ValueError(_DISORDER)
     spanned = int(index[-1]) // chunk - int(index[0]) // chunk + 1 if m else 0
     table, within = np.empty((3, max(min(m, spanned), 0)), np.int64), np.empty(m, np.int64)
     n = -1 if m and index[0] < 0 else _fill_index_regular(index, chunk, table, within)
     if n < 0:
-        raise ValueError("index arrays ascend, from 0 or more")
+        raise ValueError(_DISORDER)
     return table[:, :n], within
 
 
@@ -305,7 +309,7 @@ def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
     """
     m = len(index)
     head, tail = np.searchsorted(edges, index[[0, -1]], "right") - 1 if m else (0, -1)
-    if m and not _are_inside(head, tail, edges):
+    if index.dtype.kind != "i" or (m and not _are_inside(head, tail, edges)):
         raise ValueError(_OUTSIDE)
     table, within = np.empty((3, max(min(m, int(tail - head) + 1), 0)), np.int64), np.empty(m, np.int64)
     n = _fill_index_edges(index, edges, int(head), table, within)
@@ -327,7 +331,7 @@ def _fill_index_regular(index, chunk, table, within):
         lower = c * chunk
         table[0, n] = c
         table[1, n] = i
-        while i < m and index[i] - lower < chunk:
+        while i < m and 0 <= index[i] - lower < chunk:
             within[i] = index[i] - lower
             i += 1
         table[2, n] = i - table[1, n]
@@ -348,7 +352,7 @@ def _fill_index_edges(index, edges, c, table, within):
             return -1
         table[0, n] = c
         table[1, n] = i
-        while i < m and index[i] < edges[c + 1]:
+        while i < m and edges[c] <= index[i] < edges[c + 1]:
             within[i] = index[i] - edges[c]
             i += 1
         table[2, n] = i - table[1, n]
@@ -371,6 +375,11 @@ def stable_order(index: Int64) -> Int64:
     -------
     int64 array, shape (m,)
 
+    Raises
+    ------
+    ValueError
+        If an element is negative.
+
     Notes
     -----
     A radix sort of 11 bits a pass, over as many bits as the largest element has: linear in `m`.
@@ -382,18 +391,24 @@ def stable_order(index: Int64) -> Int64:
     [3, 1, 0, 2]
     """
     orders = np.empty((2, len(index)), np.int64)
-    order: Int64 = orders[_sort_digits(index, orders)]
+    row = _sort_digits(index, orders)
+    if row < 0:
+        raise ValueError("index arrays are sorted if no element is negative")
+    order: Int64 = orders[row]
     return order
 
 
 @jit
 def _sort_digits(index, orders):
-    """Sort digit by digit, from one row of `orders` into the other; return the row that contains the result."""
+    """Sort digit by digit, from one row of `orders` into the other; return that of the result, -1 for negative ones."""
     m = len(index)
-    top = 0
+    top, low = 0, 0
     for i in range(m):
         orders[0, i] = i
         top = max(top, index[i])
+        low = min(low, index[i])
+    if low < 0:
+        return -1
     bits = 11
     mask = (1 << bits) - 1
     place = np.empty((1 << bits) + 1, np.int64)

@@ -2,6 +2,8 @@
 
 Rows are float32 and are compared column by column.  NaN comes after every number and equals any NaN; -0.0 equals 0.0.
 The first two columns are days since 1970 and the second of the day, integers without NaN.
+
+Every function raises `ValueError` for arrays whose shapes do not fit and for numbers of rows that do not exist.
 """
 
 from __future__ import annotations
@@ -51,6 +53,22 @@ def _compare(a: Rows, i: int, b: Rows, j: int) -> int:
     return 0
 
 
+@jit(inline="always")
+def _check(fits):
+    """Raise an error unless the arguments fit, since no index is checked."""
+    if not fits:
+        raise ValueError("arrays of rows, their keys, order, bounds and output do not fit together")
+
+
+@jit
+def _are_rows(order: Int64, count: int) -> bool:
+    """Return whether all numbers are those of one of `count` rows."""
+    good = True
+    for i in order:
+        good &= 0 <= i < count
+    return good
+
+
 @jit
 def first_disorder(rows: Rows) -> int:
     """Return the first row that is not after the previous one, or -1 if rows are sorted and distinct."""
@@ -63,6 +81,7 @@ def first_disorder(rows: Rows) -> int:
 @jit
 def lower_bound(rows: Rows, bound: Rows, after: bool, start: int) -> int:
     """Return how many sorted rows, `start` or more, are before the row ``bound[0]``; `after` counts equal ones, too."""
+    _check(bound.shape[0] > 0 and bound.shape[1] == rows.shape[1] and 0 <= start <= rows.shape[0])
     step = 1
     low, high = start, rows.shape[0]
     while low + step <= rows.shape[0]:
@@ -87,6 +106,7 @@ def lower_bound(rows: Rows, bound: Rows, after: bool, start: int) -> int:
 def sort_keys(rows: Rows, keys: Int64) -> None:
     """Fill `keys` with the leading part of the order of rows: the date, and as much of the latitude as fits."""
     n = rows.shape[0]
+    _check(rows.shape[1] > 2 and len(keys) == n)
     low = np.int64(2**62)
     high = -low
     for i in range(n):
@@ -143,6 +163,7 @@ def _sort_group(rows: Rows, order: Int64, scratch: Int64, start: int, stop: int)
 def sort_order(rows: Rows, keys: Int64, order: Int64) -> None:
     """Complete `order`, the numbers of rows by ascending keys, so that rows are sorted by all columns."""
     n = len(order)
+    _check(len(keys) == rows.shape[0] and _are_rows(order, len(keys)))
     scratch = np.empty(n, np.int64)
     start = 0
     while start < n:
@@ -157,6 +178,7 @@ def sort_order(rows: Rows, keys: Int64, order: Int64) -> None:
 @jit
 def take_unique(rows: Rows, order: Int64, out: Rows) -> int:
     """Copy rows to `out` in their sorted order, each distinct one once, and return their number."""
+    _check(out.shape[0] >= len(order) and out.shape[1] == rows.shape[1] and _are_rows(order, rows.shape[0]))
     count = 0
     for i in order:
         if count == 0 or _compare(out, count - 1, rows, i) != 0:
@@ -169,6 +191,10 @@ def take_unique(rows: Rows, order: Int64, out: Rows) -> int:
 @jit
 def merge_runs(rows: Rows, bounds: Int64, out: Rows) -> int:
     """Merge sorted runs between `bounds` into `out`, and return the number of distinct rows."""
+    _check(len(bounds) > 0 and out.shape[1] == rows.shape[1] and bounds[0] >= 0)
+    for k in range(1, len(bounds)):
+        _check(bounds[k - 1] <= bounds[k])
+    _check(bounds[-1] <= rows.shape[0] and bounds[-1] - bounds[0] <= out.shape[0])
     place = bounds[:-1].copy()
     heap = np.empty(len(place), np.int64)
     size = 0

@@ -102,10 +102,12 @@ def pyramid(level: Statistics, axes: Sequence[int], fan_out: int = FAN_OUT) -> S
     axes : sequence of int
         Distinct axes along which cells are chunks or groups of chunks, not negative.  The others keep their length.
     fan_out : int
-        Cells along each axis that make one; the last group may have fewer.
+        Cells along each axis that make one, at least 2; the last group may have fewer.
 
     Raises
     ------
+    ValueError
+        `fan_out` is below 2.
     OverflowError
         An integer sum is beyond int64.
 
@@ -117,6 +119,8 @@ def pyramid(level: Statistics, axes: Sequence[int], fan_out: int = FAN_OUT) -> S
     >>> top.sum, top.maximum, top.m2
     (array([28, 17]), array([7, 9]), array([42. ,  0.5]))
     """
+    if fan_out < 2:
+        raise ValueError(f"cells of the next level consist of 2 cells or more along each axis; found {fan_out}")
     for axis in axes:
         length = level.count.shape[axis]
         if length > 1:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,3 +65,11 @@ def test_minus_zero_and_zero_are_one_extreme():
         add_values(np.array(values, "f4")[:, None].view("u4"), bins, keys, counts)
         assert not np.signbit(statistics.key_value(keys[0, 0]))
         assert keys.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_arrays_for_other_numbers_of_columns_are_refused(which):
+    arrays = [empty(1 if k == which else 2)[k] for k in range(3)]
+    with pytest.raises(ValueError, match=r"\(v, 256, 3\)"):
+        add_values(np.ones((5, 2), "u4"), *arrays)
+    assert not arrays[0].any()

@@ -157,11 +157,21 @@ def test_an_empty_block_is_not_read():
         (np.zeros(9, "u1")[1:].view("i2"), np.zeros(4, "f4")),
         (np.zeros(4, [("a", "i1"), ("b", "i2")])["b"], np.zeros(4, "f4")),
         (np.zeros(4, "i2"), np.zeros(4, np.dtype("f4").newbyteorder())),
+        (np.zeros(4, "i2"), np.broadcast_to(np.float32(1), 4)),
+        (np.zeros(4, "M8[s]"), np.zeros(4, "f4")),
     ],
-    ids=["unaligned", "odd step", "swapped target"],
+    ids=["unaligned", "odd step", "swapped target", "read-only target", "dates"],
 )
-def test_arrays_that_the_kernel_does_not_take_are_told(source, target):
+def test_arrays_that_the_kernel_does_not_take_are_told_and_refused(source, target):
     assert not kernel.can_gather(source, target)
+    with pytest.raises(ValueError, match="cannot be gathered"):
+        kernel.gather(source, target)
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (2, 2), ()])
+def test_arrays_of_other_shapes_are_refused(shape):
+    with pytest.raises(ValueError, match="differ in shape"):
+        kernel.gather(np.zeros(4, "i2"), np.zeros(shape, "f4"))
 
 
 def test_more_than_two_fills_are_left_to_numpy():

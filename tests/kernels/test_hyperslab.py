@@ -128,6 +128,46 @@ def test_lengths_and_slices_that_cannot_be_are_refused(bad):
         compute_perslice_projections(*bad)
 
 
+def test_lengths_of_up_to_63_bits_do_not_wrap_around():
+    most = 2**63 - 1
+    found = compute_perslice_projections(most, 2**62, 2**62 - 2, 2**62 + 5, 3)
+    assert (found.count, found.chunkindex.tolist(), found.outpos.tolist()) == (3, [0, 1], [0, 1])
+    assert (found.start.tolist(), found.stop.tolist()) == ([2**62 - 2, 1], [2**62, 5])
+    assert found.limit.tolist() == [2**62, most]
+    assert compute_perslice_projections(10, most, 0, 10, 1).stop.tolist() == [10]
+    assert compute_perslice_projections(10, 4, 9, -most, most).count == 0
+    with pytest.raises(ValueError, match="number of chunks, chunk size"):
+        evaluate(np.array([[0, 1, 1]] * 2), np.array([2**32] * 2), np.array([1, 1]), np.zeros((0, 1), int), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("slices", "start", "count", "size"),
+    [
+        ([[0, 5, 1], [0, 2, 1]], 0, [6, 6], 36),
+        ([[-1, 3, 1], [0, 2, 1]], 0, [6, 6], 36),
+        ([[0, 3, 1], [0, 2, 1]], 0, [6, 1], 36),
+        ([[0, 3, 1], [0, 2, 1]], -1, [6, 6], 36),
+        ([[0, 3, 1], [0, 2, 1]], 23, [6, 6], 36),
+        ([[0, 3, 1], [0, 2, 1]], 0, [2**63 - 1, 2**63 - 1], 36),
+        ([[0, 3, 1], [0, 2, 1]], 0, [6, 6], 12),
+        ([[0, 3, 1]], 0, [6, 6], 36),
+        ([[0, 3, 1], [0, 2, 1]], 0, [6], 36),
+    ],
+)
+def test_get_data_reads_and_writes_nothing_outside_its_arrays(slices, start, count, size):
+    with pytest.raises(ValueError, match=r"exceed the chunk or the output|per dimension"):
+        get_data(np.array(slices), np.array([3, 4]), np.arange(12), start, np.array(count), np.zeros(size, int))
+
+
+@pytest.mark.parametrize(("chosen", "grid"), [([2, 0], [2, 2]), ([0, -1], [2, 2]), ([1, 1], [3, 5]), ([1], [2])])
+def test_there_is_no_other_combination_of_projections(chosen, grid):
+    lengths, chunks = np.array([4, 6]), np.array([2, 3])
+    projections = compute_all_slice_projections(lengths, chunks, np.array([[0, 4, 1], [0, 6, 1]]))
+    store, output = oracles.chunk_store(np.zeros((4, 6), int), [2, 3]), np.zeros(24, int)
+    with pytest.raises(ValueError, match=r"projection|fewer chunks"):
+        apply_chunk_indices(np.array(chosen), projections, np.array(grid), chunks, store, output)
+
+
 def test_arrays_of_the_wrong_size_are_refused_before_anything_is_written():
     slices, lengths, chunks = np.array([[0, 9, 1]]), np.array([9]), np.array([4])
     with pytest.raises(ValueError, match="number of chunks, chunk size"):

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,3 +61,20 @@ def test_the_linear_offset_is_the_flat_position_in_c_order(case):
     shape, index = case
     got = compute_linear_offset(np.array(index, np.int64), np.array(shape, np.int64))
     assert got == np.arange(np.prod(shape, dtype=int)).reshape(shape)[index]
+
+
+def test_readings_up_to_63_bits_do_not_wrap_around():
+    most = 2**63 - 1
+    assert walk([(0, most, 2**62), (most - 1, most, most)]) == [(0, most - 1), (2**62, most - 1)]
+
+
+@pytest.mark.parametrize("wheels", [([0, 0], [2], [1, 1]), ([0], [2], []), ([0], [2], [0]), ([0, 0], [2, 2], [1, -1])])
+def test_wheels_that_would_never_end_are_refused(wheels):
+    with pytest.raises(ValueError, match="stride >= 1 per wheel"):
+        odometer_new(*(np.array(column, np.int64) for column in wheels))
+
+
+def test_an_index_of_another_rank_has_no_offset():
+    for index in ([1], [1, 1, 1]):
+        with pytest.raises(ValueError, match="one number per dimension"):
+            compute_linear_offset(np.array(index), np.array([3, 4]))

@@ -1,6 +1,7 @@
 """Kernels on rows of observations, against plain NumPy."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,3 +111,21 @@ def test_merging_runs_is_sorting_all_of_their_rows(runs):
     out = np.empty_like(rows)
     count = kernel.merge_runs(rows, bounds, out)
     assert bits(out[:count]) == bits(oracles.sorted_rows(rows))
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    rows, wide = np.zeros((4, 3), "f4"), np.zeros((4, 5), "f4")
+    order, keys = np.arange(4), np.zeros(4, "i8")
+    cases = [
+        *((kernel.lower_bound, (rows, bound, False, start)) for bound, start in
+          [(wide, 0), (rows[:0], 0), (rows, -1), (rows, 5)]),
+        *((kernel.sort_keys, pair) for pair in [(rows[:, :2].copy(), keys), (rows, keys[:3])]),
+        *((kernel.sort_order, (rows, k, o)) for k, o in [(keys[:3], order), (keys, order + 1), (keys, order - 1)]),
+        *((kernel.take_unique, (rows, o, out)) for o, out in
+          [(order, rows[:3].copy()), (order, wide), (order - 1, rows.copy()), (order + 1, rows.copy())]),
+        *((kernel.merge_runs, (rows, np.array(bounds, "i8"), out)) for bounds, out in
+          [([], rows), ([-1, 4], rows), ([0, 5], wide), ([0, 4], wide), ([0, 3, 2], rows), ([0, 4], rows[:3].copy())]),
+    ]  # fmt: skip
+    for function, arguments in cases:
+        with pytest.raises(ValueError, match="do not fit together"):
+            function(*arguments)

@@ -121,3 +121,10 @@ def test_integer_sums_are_exact_or_refused(values):
     else:
         with pytest.raises(OverflowError, match=f"beyond int64: {sum(values)}$"):
             exact_sum(array, 0)
+
+
+@pytest.mark.parametrize("fan_out", [1, 0, -8])
+def test_a_level_of_fewer_than_two_cells_each_is_refused(fan_out):
+    one = np.ones(4, "i8")
+    with pytest.raises(ValueError, match=f"found {fan_out}"):
+        pyramid(Statistics(one, one, one, one, np.zeros(4)), [0], fan_out)
