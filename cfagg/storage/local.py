@@ -12,7 +12,7 @@ from cfagg.errors import CfaggError, FragmentReadError, LimitError, StaleError
 from cfagg.errors.arguments import a_path
 from cfagg.storage.files import Context, close_read, no_directory
 from cfagg.storage.store import MAX_OBJECT, check_key
-from cfagg.storage.tree import open_file, prefixes, read_file
+from cfagg.storage.tree import hold, open_file, prefixes, read_file
 
 __all__ = ["LocalSource"]
 
@@ -44,7 +44,8 @@ class LocalSource:
     """A store in a local directory, whose links may lead to `allow`.
 
     Files stay open between reads and are read by position, so threads and forked processes do not disturb each other.
-    Reading a file again after it was written raises an error, because the positions of its parts are cached.
+    Reading a file again after it was written raises an error, because the positions of its parts are cached; and so
+    does opening one after another store has taken the place of this one.
     """
 
     remote = False
@@ -55,15 +56,22 @@ class LocalSource:
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not os.path.isdir(self.path):  # noqa: PTH112
             raise no_directory(name, "an observation store", "build one with: cfagg obs create RECIPE STORE")
+        self._begin()
+
+    def _begin(self) -> None:
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
+        try:
+            self._root = _File(hold(self.path))
+        except OSError as error:
+            raise FragmentReadError(f"{self.path} cannot be opened: {error.strerror or error}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "allow": self.allow}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path, self.allow = state["path"], state["allow"]
-        self._files, self._known = {}, {}
+        self._begin()
 
     def __repr__(self) -> str:
         return f"LocalSource({self.path!r})"
@@ -75,6 +83,7 @@ class LocalSource:
         """Return all bytes under a key, or `None` if it does not exist."""
         where = self._where(key)
         found = read_file(self.path, where, MAX_OBJECT, self.allow, _CONTEXT)
+        self._check_place()
         if found is None:
             return None
         if len(found[0]) > MAX_OBJECT:
@@ -132,6 +141,15 @@ class LocalSource:
         """Return the number of bytes of each file in a folder, or `None` for those that do not exist."""
         return [self.size(f"{folder}/{name}") for name in names]
 
+    def _check_place(self) -> None:
+        """Raise if the store is no longer in its place, such as when one that was built anew took it."""
+        try:
+            same = os.path.samestat(Path(self.path).stat(), os.fstat(self._root.number))
+        except OSError:
+            same = False
+        if not same:
+            raise StaleError(f"{self.path} has been replaced or removed since it was opened; open the store again")
+
     def _file(self, key: str) -> _File:
         # Without a lock, which a fork could leave locked; at worst two threads open the same file.
         files = self._files
@@ -140,8 +158,10 @@ class LocalSource:
             where = self._where(key)
             opened = open_file(self.path, where, self.allow, _CONTEXT)
             if opened is None:
+                self._check_place()
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
             file = _File(opened[0])
+            self._check_place()
             if len(files) >= _OPEN:
                 self._files = files = {}
             files[key] = file

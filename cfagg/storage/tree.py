@@ -21,9 +21,12 @@ from cfagg.errors import AccessError, CfaggError
 from cfagg.errors.arguments import paths
 from cfagg.storage.files import CONTEXT_SOURCE, Context, close_read, relieve
 
-__all__ = ["FILE", "listed", "open_file", "open_quickly", "prefixes", "read_file"]
+__all__ = ["FILE", "hold", "listed", "open_file", "open_quickly", "prefixes", "read_file"]
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+#: Flags for holding a directory; on Linux it need not be readable.
+_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 #: Flags for opening a file relative to an open directory, without following links.
 FILE = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
@@ -195,11 +198,16 @@ def _real(fd: int, path: str) -> str:
     return real
 
 
-def _plainly(path: str) -> int:
+def hold(path: str) -> int:
+    """Return a descriptor of a directory, which the caller closes; until then no other one gets its inode number."""
+    return _plainly(path, _DIRECTORY)
+
+
+def _plainly(path: str, flags: int = _FLAGS) -> int:
     """Return a descriptor; if the process has too many, files that are only kept for reuse are closed."""
     while True:
         try:
-            return os.open(path, _FLAGS)
+            return os.open(path, flags)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE) or not relieve():
                 raise

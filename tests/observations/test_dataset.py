@@ -320,6 +320,20 @@ def test_a_pickled_dataset_of_a_store_that_was_built_anew_is_refused(tmp_path) -
         pickle.loads(pickled)
 
 
+def test_rows_of_a_store_that_was_built_anew_are_not_mixed_with_those_before(tmp_path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr")
+    ds = open_observations(path, FIRST, LAST, "(-3,3]", "6h")
+    first = np.array(ds[1])
+    hourly(tmp_path / "b.zarr", seed=1)
+    path.rename(tmp_path / "former.zarr")
+    (tmp_path / "b.zarr").rename(path)
+    with pytest.raises(StaleError, match=r"a\.zarr has been replaced"):
+        ds[-3]
+    with pytest.raises(StaleError, match=r"a\.zarr has been replaced"):
+        _ = ds.statistics
+    assert np.array_equal(ds[1], first)
+
+
 def test_prefetching_changes_no_sample(ds) -> None:
     ds.prefetch(0, -1, slice(2, 5), [7, 8])
     ds.prefetch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,23 @@ def test_a_directory_in_place_of_a_file_is_told(source, tmp_path):
         source.read("data/1.0")
     with pytest.raises(CfaggError, match=r"data/1\.0 cannot be read"):
         source.read_range("data/1.0", 0, 1)
+
+
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize("read", [lambda s: s.read("data/1.0"), lambda s: s.read_range("data/1.0", 0, 1)])
+def test_files_of_a_store_that_took_the_place_of_this_one_are_not_read(tmp_path, read, other):
+    for name in ("a", "b"):
+        (tmp_path / name / "data").mkdir(parents=True)
+        for i in range(2):
+            (tmp_path / name / "data" / f"{i}.0").write_bytes(b"x")
+    source = LocalSource(tmp_path / "a")
+    assert source.read_range("data/0.0", 0, 1) == b"x"
+    shutil.rmtree(tmp_path / "a")
+    if other:
+        (tmp_path / "b").rename(tmp_path / "a")
+    with pytest.raises(StaleError, match="a has been replaced or removed since it was opened"):
+        read(source)
+    assert source.read_range("data/0.0", 0, 1) == b"x"
 
 
 @pytest.mark.parametrize("how", ["in place", "replaced"])
