@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["labelled_array", "same_labels"]
 
 #: Exceptions that xarray, or zarr-python underneath, raises for stores that it cannot open.
-_FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError)
+_FAILURES = (
+    ArithmeticError, AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError,
+)  # fmt: skip
 
 #: Coordinates with more elements are left to xarray, which reads them lazily.
 _LARGE = 1 << 22
@@ -166,7 +168,7 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
     if isinstance(fill, str):
         try:
             out["_FillValue"] = array.dtype.type(number_of(fill, array.dtype, array.path))
-        except ConformError:
+        except (ConformError, ValueError, OverflowError):
             return None
     return out
 

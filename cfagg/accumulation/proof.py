@@ -18,8 +18,9 @@ of the mean and that of small values in the array.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +32,7 @@ from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
-from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of
+from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of, fold
 from cfagg.errors import LimitError
 from cfagg.model import Regular
 
@@ -249,11 +250,14 @@ def add_outliers(group: Group, plan: Plan, totals: Totals, low: Mapping[str, Arr
             np.sort(runs.stop), column, side="right"
         )
     summands: dict[tuple[int, ...], list[float]] = {}
+    finders = _finders(request)
     for k in np.flatnonzero(inside).tolist():
         position = positions[k].tolist()
         weight = _weight(group, position)
         value = float(outliers.values[k])
-        for place, times in _places(request, position):
+        along = [find(p) for find, p in zip(finders, position, strict=True)]
+        for chosen in itertools.product(*along):
+            place, times = tuple(i for i, _ in chosen), math.prod(n for _, n in chosen)
             if "data" in totals:
                 summand = value * weight * times
                 if math.isinf(summand):
@@ -285,20 +289,33 @@ def _weight(group: Group, position: list[int]) -> float:
     return float(group.weights.array[tuple(position[a] for a in group.weights.axes)])
 
 
-def _places(request: Request, position: list[int]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the places in the result to which a cell contributes, and how often."""
-    along: list[list[tuple[int, int]]] = []
-    for a, p in enumerate(position):
-        if a in request.kept:
-            along.append([(i, 1) for i in np.flatnonzero(np.asarray(request.kept[a]) == p).tolist()])
-            continue
-        runs = request.reduced[a]
-        groups = runs.group[(runs.start <= p) & (p < runs.stop)]
-        number, times = np.unique(groups, return_counts=True)
-        along.append(list(zip(number.tolist(), times.tolist(), strict=True)))
-    for index in np.ndindex(*map(len, along)):
-        chosen = [each[i] for each, i in zip(along, index, strict=True)]
-        yield tuple(c[0] for c in chosen), math.prod(c[1] for c in chosen)
+def _finders(request: Request) -> list[Callable[[int], list[tuple[int, int]]]]:
+    """Return for each axis a function from a position to the places in the result to which it adds, and how often."""
+
+    def of_kept(at: npt.NDArray[np.int64]) -> Callable[[int], list[tuple[int, int]]]:
+        order = np.argsort(at, kind="stable")
+        ascending = at[order]
+
+        def find(position: int) -> list[tuple[int, int]]:
+            i, j = np.searchsorted(ascending, [position, position + 1])
+            return [(place, 1) for place in order[i:j].tolist()]
+
+        return find
+
+    def of_reduced(part: Fold) -> Callable[[int], list[tuple[int, int]]]:
+        def find(position: int) -> list[tuple[int, int]]:
+            segment = int(np.searchsorted(part.start, position, side="right")) - 1
+            if segment < 0 or position >= part.stop[segment]:
+                return []
+            i, j = np.searchsorted(part.segment, [segment, segment + 1])
+            return list(zip(part.group[i:j].tolist(), part.coefficient[i:j].tolist(), strict=True))
+
+        return find
+
+    return [
+        of_kept(np.asarray(request.kept[a])) if a in request.kept else of_reduced(fold(request.reduced[a]))
+        for a in range(len(request.lengths))
+    ]
 
 
 def _exact_sum(values: list[float]) -> float:

@@ -109,7 +109,8 @@ def run(args: Arguments) -> int:
         for line in [plan_json(result.as_dict(), asked)] if args.json else str(result).splitlines():
             print(line if args.json else printable(line))
         return 0
-    return _give(args, _relabelled(result, array, kinds, isel), asked)
+    ranges = {selecting.dimension(c.dim, kinds, str(array.name)) for c in args.select if not c.by_index}
+    return _give(args, _relabelled(result, array, kinds, {d: p for d, p in isel.items() if d in ranges}), asked)
 
 
 def _check(args: Arguments) -> None:
@@ -186,12 +187,13 @@ def _asked(
 
 
 def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel: dict[str, Any]) -> DataArray:
-    """Return a result whose longitudes increase monotonically if a selection crosses the edge of the map."""
+    """Return a result whose longitudes increase monotonically if a range of them crosses the edge of the map."""
     import numpy as np
 
     for dim, positions in isel.items():
         if kinds[dim] == "longitude" and isinstance(positions, np.ndarray) and dim in result.dims:
             values = array.coords[dim].values[positions]
+            values = values if values.dtype.kind == "f" else values.astype(np.int64)
             grown = values + 360 * np.cumsum(np.diff(values, prepend=values[:1]) < 0)
             # As written by the user: -10 to 20, not 350 to 380.
             grown = grown - 360 if grown[-1] > 360 else grown

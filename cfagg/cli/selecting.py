@@ -41,6 +41,11 @@ class Choice:
     dim: str
     text: str
 
+    @property
+    def by_index(self) -> bool:
+        """Whether positions are given, in brackets."""
+        return self.text.startswith("[")
+
     def __str__(self) -> str:
         return f"{self.dim}={self.text}"
 
@@ -121,8 +126,7 @@ def positions(choices: Iterable[Choice], array: DataArray, kinds: Mapping[str, s
         if dim in found:
             raise SelectionError(f"dimension {dim!r} is selected twice; give one selection")
         length = array.sizes[dim]
-        by_index = choice.text.startswith("[")
-        chosen = _by_index(choice, length) if by_index else _by_label(choice, dim, array, kinds[dim])
+        chosen = _by_index(choice, length) if choice.by_index else _by_label(choice, dim, array, kinds[dim])
         if not isinstance(chosen, int) and not np.arange(length)[chosen].size:
             raise SelectionError(f"--select {choice} selects nothing{_extent(array, dim)}")
         found[dim] = chosen

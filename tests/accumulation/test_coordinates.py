@@ -54,6 +54,19 @@ def test_dates_that_cannot_be_decoded_are_an_error_of_ours(tmp_path):
         labelled_array(open_array(tmp_path, "tas"), DIMS)
 
 
+def test_a_scale_beyond_64_bits_is_an_error_of_ours(tmp_path):
+    dataset(steps=20).to_zarr(tmp_path, consolidated=False)
+    zarr.open_array(tmp_path / "lat", mode="r+").attrs["scale_factor"] = 2**70
+    with pytest.raises(SourceError, match="the coordinates of 'tas' cannot be decoded"):
+        labelled_array(open_array(tmp_path, "tas"), DIMS)
+
+
+def test_a_fill_value_that_no_integer_equals_does_not_matter(tmp_path):
+    dataset(steps=20).astype("i2").to_zarr(tmp_path, consolidated=False)
+    zarr.open_array(tmp_path / "tas", mode="r+").attrs["_FillValue"] = "NaN"
+    assert set(labelled_array(open_array(tmp_path, "tas"), DIMS).coords) >= set(DIMS)
+
+
 def test_arrays_without_names_of_dimensions_have_those_of_the_group(tmp_path):
     root = zarr.open_group(tmp_path, mode="w", zarr_format=2)
     root.create_array("tas", data=np.zeros((3, 2)), attributes={"units": "K", "scale_factor": 2.0})

@@ -264,3 +264,14 @@ def test_products_with_weights_beyond_float64_are_refused_with_their_cell(tmp_pa
     assert acc.mean("time", isel={"x": 0}).item() == pytest.approx(raw[:, 0].mean())
     with pytest.raises(LimitError, match=r"'tas', cell \(3, 1\): its value 1.7e\+308 times its weight 100000 is"):
         acc.mean("time")
+
+
+def test_outliers_count_wherever_and_as_often_as_they_are_selected(tmp_path: Path) -> None:
+    raw = field()
+    store = written(tmp_path / "a.zarr", raw)
+    accumulate(store, "tas", ["time"])
+    acc = open_accumulated(store, "tas")
+    isel = {"time": [3, 25, 3, 59, 10], "lat": [0, 5, 0]}
+    picked = raw[isel["time"]][:, isel["lat"]].astype("f8")
+    np.testing.assert_allclose(acc.sum("time", isel=isel), np.nansum(picked, 0), rtol=1e-12)
+    np.testing.assert_allclose(acc.sum("lon", isel=isel), np.nansum(picked, 2), rtol=1e-12)

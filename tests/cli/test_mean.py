@@ -151,6 +151,17 @@ def test_longitudes_across_the_edge_of_the_map_grow_on(store, capsys):
     np.testing.assert_allclose(got["values"], float(array(store).isel(longitude=[6, 7, 0, 1]).mean()))
 
 
+def test_longitudes_that_run_westwards_keep_their_labels(tmp_path, capsys):
+    longitude = ("longitude", np.arange(315, -1, -45).astype("u2"), {"units": "degrees_east"})
+    array = xr.DataArray(np.arange(8.0)[None], {"longitude": longitude}, ("time", "longitude"), name="tas")
+    array.to_dataset().to_zarr(tmp_path / "a.zarr")
+    accumulate(tmp_path / "a.zarr", "tas")
+    for chosen, values in (("[1,3,5]", [270, 180, 90]), ("[5,1]", [90, 270]), ("-90:50", [-90, -45, 0, 45])):
+        got = found(capsys, tmp_path / "a.zarr", "tas", "--over", "time", "--select", f"lon={chosen}")
+        assert got["coordinates"]["longitude"]["values"] == values
+        assert got["values"] == [(7 - value / 45) % 8 for value in values]
+
+
 def test_weights_of_the_accumulation_count_and_are_named(store, capsys, tmp_path):
     write(tmp_path / "w.zarr")
     accumulate(tmp_path / "w.zarr", "tas", dims=[("latitude", "longitude")], weights="area", overwrite=True)
