@@ -291,7 +291,7 @@ def _written(
     """Write the index of files, reusing what is known of unchanged files; it must replace none of them nor `others`."""
     from cfagg.arrays.index.building import index_files
     from cfagg.arrays.index.parquet import open_index, write_index
-    from cfagg.writing.replacing import is_one_of, lost
+    from cfagg.writing.replacing import is_one_of, lost, refuse_data
 
     only_if: dict[str, Any] = {}
     if is_one_of(target if isinstance(target, Url) else Path(target), (*wanted.files, *others)):
@@ -311,6 +311,8 @@ def _written(
                 f"{target} exists and is not an index that can be refreshed ({error.message}); replace it with "
                 "overwrite=True (--overwrite), or give another name"
             ) from error
+        # It may be one of the files of a directory, of which outputs are left out.
+        refuse_data(target, "index")
         notes.append(f"{error.message}; it was rebuilt")
     made, lacking = index_files(
         {path: names for path, names in wanted.files.items() if names != ()},

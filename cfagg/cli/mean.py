@@ -119,7 +119,7 @@ def _check(args: Arguments) -> None:
         raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
     if args.ddof and args.statistic not in ("std", "var"):
         raise UnsupportedError(f"--ddof is only for std and var, not for {args.statistic}")
-    output.check_outputs(args)
+    output.check_outputs(args, of_data=True)
     if args.output is not None and Path(args.output).suffix.lower() != ".nc":
         raise UnsupportedError(f"{args.output} cannot be written: its name must end in .nc; --json prints text instead")
 

@@ -74,7 +74,7 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     """Read one sample; it goes to stdout, or to a file."""
     if args.output is not None:
-        output.check(args.output, overwrite=args.overwrite)
+        output.check(args.output, overwrite=args.overwrite, of_data=True)
         if Path(args.output).suffix.lower() not in _ENDINGS:
             raise UnsupportedError(f"{args.output} cannot be written: its name must end in {', '.join(_ENDINGS)}")
     from cfagg.cf.instants import epoch_text

@@ -30,12 +30,19 @@ __all__ = [
 ]
 
 
-def check(target: str, *, overwrite: bool) -> None:
-    """Raise if an output file cannot or must not be written, before work begins; ``-`` is stdout."""
+def check(target: str, *, overwrite: bool, of_data: bool = False) -> None:
+    """Raise if an output file cannot or must not be written, before work begins; ``-`` is stdout.
+
+    Only a file `of_data` may replace data: a report or a picture with their name is a slip.
+    """
     if isinstance(there := _place(target), Url):
         from cfagg.runtime.object_files import check_object
 
         check_object(there, overwrite=overwrite)
+        if overwrite and not of_data:
+            from cfagg.writing.replacing import refuse_data
+
+            refuse_data(there, "report or picture")
         return
     path = Path(target)
     if target == "-" or _is_device(path):
@@ -47,6 +54,10 @@ def check(target: str, *, overwrite: bool) -> None:
         raise _exists(target)
     if not os.path.isdir(path.absolute().parent):  # noqa: PTH112
         raise TargetError(f"{target} cannot be written: there is no directory {path.parent}")
+    if os.path.exists(path) and not of_data:  # noqa: PTH110
+        from cfagg.writing.replacing import refuse_data
+
+        refuse_data(target, "report or picture")
 
 
 @contextmanager
@@ -91,13 +102,14 @@ def aside(target: str, *, overwrite: bool) -> Iterator[str]:
             raise _exists(target) from error
 
 
-def check_outputs(args: Arguments) -> None:
+def check_outputs(args: Arguments, *, of_data: bool = False) -> None:
     """Raise an error for a ``--plot`` or ``--output`` that cannot be written, before anything is read."""
     if None not in (args.plot, args.output) and os.path.realpath(args.plot) == os.path.realpath(args.output):
         raise OptionError(f"--plot and --output are the same file, {args.plot}; give one of them another name")
-    for target in filter(None, (args.plot, args.output)):
-        check(target, overwrite=args.overwrite)
+    if args.output is not None:
+        check(args.output, overwrite=args.overwrite, of_data=of_data)
     if args.plot is not None:
+        check(args.plot, overwrite=args.overwrite)
         from cfagg.display import picture
 
         picture.kind(args.plot)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from cfagg.arrays.source import Source, open_source
 from cfagg.errors import AccessError, CfaggError, TargetError
+from cfagg.formats.opening import format_of, is_store
 from cfagg.model import Aggregation, Partitions
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing.references import home_of
 
-__all__ = ["holds_values", "is_one_of", "lost", "reached", "refuse_to_break", "refuse_to_lose"]
+__all__ = ["holds_values", "is_one_of", "lost", "reached", "refuse_data", "refuse_to_break", "refuse_to_lose"]
 
 
 def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
@@ -69,6 +72,18 @@ def is_one_of(target: Path | Url, files: Iterable[str]) -> bool:
         return False
     there = os.path.realpath(target)
     return any(os.path.realpath(one) == there for one in files if not is_url(one))
+
+
+def refuse_data(target: str, by: str) -> None:
+    """Raise an error if an existing file that something else would replace is data, or part of a Zarr store."""
+    found = None
+    with suppress(CfaggError):
+        found = format_of(handles.get(target))
+    if found is None and not is_url(target):
+        folders = Path(os.path.abspath(target)).parents  # noqa: PTH100
+        found = next(("part of a Zarr store" for folder in folders if is_store(folder)), None)
+    if found is not None:
+        raise TargetError(f"{target} is data ({found}), which no {by} replaces; give another name")
 
 
 def holds_values(path: Path) -> bool:

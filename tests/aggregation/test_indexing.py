@@ -350,8 +350,13 @@ def test_a_file_that_is_no_index_is_not_replaced_unasked(days: Path, name: str) 
     with pytest.raises(TargetExistsError, match="overwrite"):
         cfagg.index([days / "1.nc", days / "2.nc"], output=days / name)
     assert (days / name).read_bytes() == before
-    cfagg.index([days / "1.nc", days / "2.nc"], output=days / name, overwrite=True)
-    assert len(open_index(days / name)) == 2
+    if name == "notes.txt":
+        cfagg.index([days / "1.nc", days / "2.nc"], output=days / name, overwrite=True)
+        assert len(open_index(days / name)) == 2
+        return
+    with pytest.raises(TargetError, match="is data"):
+        cfagg.index([days / "1.nc", days / "2.nc"], output=days / name, overwrite=True)
+    assert (days / name).read_bytes() == before
 
 
 def test_a_damaged_index_is_made_anew(days: Path) -> None:

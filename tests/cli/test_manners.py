@@ -313,3 +313,29 @@ def test_a_netcdf_file_whose_name_is_not_utf8_is_refused(
 def test_an_output_without_a_name_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, str(sample("test1.nc")), "-o", ""]) == 2
     assert "'' is not a file name; name the file to write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "show sst.nca -o sst.nca",
+        "show sst.nca --plot pictures.png",
+        "check sst.nca --format html -o sst.nca",
+        "check sst --format json -o sst/2006-04.nc",
+        "check store.zarr -o store.zarr/zarr.json",
+        "aggregate sst --html sst/2006-05.nc",
+        "index sst -o sst/2006-05.nc",
+        "index pp -o pp/air_temp.pp",
+    ],
+)
+def test_reports_pictures_and_indexes_replace_no_data_even_if_they_may_overwrite(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(sample(), tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy("sst.nca", "pictures.png")
+    cfagg.convert("test1.nc", "store.zarr")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    status = cli.main([*words.split(), "--overwrite"])
+    assert (status, "is data (" in capsys.readouterr().err) == (2, True)
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
