@@ -126,7 +126,7 @@ class AggregationReader(Reader):
         return found
 
     def refuse_changed(self) -> None:
-        """Raise an error if one of the local files has changed, or is gone, since it was scanned."""
+        """Raise an error if one of the files has changed, or is gone, since it was scanned."""
         self._fragments.refuse_changed()
 
     def _begin(self) -> None:

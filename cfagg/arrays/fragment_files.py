@@ -1,27 +1,67 @@
-"""Information about fragments from their files: variables, units, and the identity of dimensions.
+"""Information about fragments from their files: their state, variables, units, and the identity of dimensions.
 
 Each file is read only once while it is unchanged.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from cfagg.arrays.identity import UNKNOWN, Identity
 from cfagg.arrays.source import BOUNDS
+from cfagg.arrays.store_fragments import STORES, changed, refuse_changed
 from cfagg.errors import ConventionError, FragmentNotFoundError, SourceError, UnsupportedError
 from cfagg.formats.values import is_only_a_dimension, locate
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Partitions
+from cfagg.runtime.threads import run_threads
+from cfagg.storage.access import NamedAccess
 from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
+from cfagg.storage.remote_file import remote_key
+from cfagg.storage.urls import Url, is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
 
-__all__ = ["identity_in", "identity_of", "names_in", "source_in", "units_of_coordinate"]
+__all__ = ["identity_in", "identity_of", "names_in", "refuse_changed_files", "source_in", "units_of_coordinate"]
+
+#: Number of files about which servers are asked at the same time.
+_ASKED = 16
+
+
+def refuse_changed_files(partitions: Partitions, access: NamedAccess, where: Callable[[int], str]) -> None:
+    """Raise an error if one of the files of partitions has changed, or is gone, since it was scanned."""
+
+    def check(i: int) -> None:
+        name = cast("str", partitions.file_name(i))
+        path, context = access.resolve(name), Context(where(i), remedy="aggregate the files again")
+        if partitions.layout_of(i).format in STORES:
+            refuse_changed(path, access, name, context.where)
+            return
+        if isinstance(path, Url):
+            key = remote_key(path, context)
+            state = key.size, key.modified, key.inode
+        else:
+            try:
+                found = os.stat(path)  # noqa: PTH116 - not a Path for each of many files
+            except OSError as error:
+                raise FragmentNotFoundError(f"{context.where}: {name} is no longer there; {context.remedy}") from error
+            state = found.st_size, found.st_mtime_ns, found.st_ino
+        if access.states.is_changed(name, *state):
+            raise changed(name, context.where)
+
+    rows = [i for i in np.unique(partitions.file, return_index=True)[1].tolist() if partitions.file_name(i) is not None]
+    there = [i for i in rows if is_url(access.resolve(partitions.file_name(i)))]
+    for i in sorted({*rows}.difference(there)):
+        check(i)
+    for _ in run_threads(check, iter(there), min(len(there), _ASKED), "ask"):
+        pass
 
 
 @lru_cache(maxsize=16)

@@ -8,21 +8,26 @@ limited depth and without cycles.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.canonical import layout_of
 from cfagg.arrays.characters import as_texts, is_characters
-from cfagg.arrays.fragment_files import identity_in, identity_of, names_in, source_in, units_of_coordinate
+from cfagg.arrays.fragment_files import (
+    identity_in,
+    identity_of,
+    names_in,
+    refuse_changed_files,
+    source_in,
+    units_of_coordinate,
+)
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.schema import FIELD
-from cfagg.arrays.store_fragments import STORES, changed, open_array, refuse_changed
+from cfagg.arrays.store_fragments import STORES, changed, open_array
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.conventions.detection import mark_of
@@ -39,7 +44,6 @@ from cfagg.model import Aggregation, Layout, Partitions
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
@@ -242,24 +246,9 @@ class Fragments:
             raise changed(name, self.where(i))
 
     def refuse_changed(self) -> None:
-        """Raise an error if one of the local files has changed, or is gone, since it was scanned."""
-        if not isinstance(self.access, NamedAccess):
-            return
-        for i in np.unique(self.aggregation.partitions.file, return_index=True)[1].tolist():
-            name = self.aggregation.partitions.file_name(i)
-            # To ask a server about each file would take longer than to write the references to all of them.
-            if name is None or is_url(path := self.access.resolve(name)):
-                continue
-            if self._is_array(i):
-                refuse_changed(path, self.access, name, self.where(i))
-                continue
-            try:
-                found = os.stat(path)  # noqa: PTH116 - not a Path for each of many files
-            except OSError as error:
-                message = f"{self.where(i)}: {name} is no longer there; aggregate the files again"
-                raise FragmentNotFoundError(message) from error
-            if self.access.states.is_changed(name, found.st_size, found.st_mtime_ns, found.st_ino):
-                raise changed(name, self.where(i))
+        """Raise an error if one of the files has changed, or is gone, since it was scanned."""
+        if isinstance(self.access, NamedAccess):
+            refuse_changed_files(self.aggregation.partitions, self.access, self.where)
 
     def _is_array(self, i: int) -> bool:
         """Return whether partition `i` is an array of a Zarr store, which only the user can name, not a file."""

@@ -21,7 +21,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, Context, FileKey
 from cfagg.storage.places import source_of
 from cfagg.storage.urls import Url
 
-__all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote", "state_number"]
+__all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote", "remote_key", "state_number"]
 
 #: Number of bytes in one block.
 BLOCK = 1 << 16
@@ -134,8 +134,7 @@ class RemoteHandle(Borrowed):
 
     def __init__(self, url: Url, source: Any, data: RemoteBytes) -> None:
         super().__init__(url, data)
-        state = state_number(data.tag, data.size)
-        self.key = FileKey(url, -1, state, data.size, state, 0)
+        self.key = _key(url, data.tag, data.size)
         self._source = source
         self._stale, self._looked = False, time.monotonic()
         #: Whether it was requested ahead of being opened.
@@ -213,15 +212,32 @@ def _in_context(error: CfaggError, context: Context) -> CfaggError:
     return context.broken(context.said(error.message))
 
 
+def _key(url: Url, tag: str, size: int) -> FileKey:
+    state = state_number(tag, size)
+    return FileKey(url, -1, state, size, state, 0)
+
+
 def open_remote(url: Url, context: Context = CONTEXT_SOURCE) -> RemoteHandle:
     """Open a remote file; ``context.missing`` is raised if there is none, ``.broken`` if it is unreadable."""
+    source, name, head = _head(url, BLOCK, context)
+    counters.add(files=1)
+    return RemoteHandle(url, source, RemoteBytes(source, name, head))
+
+
+def remote_key(url: Url, context: Context = CONTEXT_SOURCE) -> FileKey:
+    """Return the present state of a remote file, for which the server is asked for one byte."""
+    _, _, head = _head(url, 1, context)
+    return _key(url, head.tag or "", int(head.size))
+
+
+def _head(url: Url, size: int, context: Context) -> tuple[Any, str, Any]:
+    """Return the source of a file, its name there, and its first bytes with its state."""
     home, name = url.place
     source: Any = source_of(url, home)
     try:
-        head = source.part(name, 0, BLOCK)
+        head = source.part(name, 0, size)
     except FragmentReadError as error:
         raise context.broken(context.said(error.message)) from error
     if head is None:
         raise context.missing(context.said(f"there is no file {url}; {context.remedy}"))
-    counters.add(files=1)
-    return RemoteHandle(url, source, RemoteBytes(source, name, head))
+    return source, name, head

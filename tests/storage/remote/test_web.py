@@ -88,6 +88,23 @@ def test_values_of_a_file_that_changed_since_it_was_scanned_are_refused(tmp_path
             found.tas.load()
 
 
+def test_references_to_a_file_that_changed_or_went_since_it_was_scanned_are_not_written(tmp_path) -> None:
+    for path in months(tmp_path, 3):
+        os.utime(path, (10**9, 10**9))
+    with served(tmp_path) as server:
+        server.dated = True
+        found = cfagg.aggregate([f"{server.url}/m{n}.nc" for n in range(3)])
+        server.seen.clear()
+        cfagg.write(found, tmp_path / "OUT.nc")
+        assert asked(server) == [1, 1, 1]
+        month(tmp_path / "m1.nc", 9)
+        with pytest.raises(FragmentMismatchError, match=r"m1\.nc has changed since it was scanned"):
+            cfagg.write(found, tmp_path / "OUT.nc", overwrite=True)
+        (tmp_path / "m1.nc").unlink()
+        with pytest.raises(FragmentNotFoundError, match=r"there is no file .*m1\.nc; aggregate the files again"):
+            cfagg.write(found, tmp_path / "OUT.nc", overwrite=True)
+
+
 def test_partitions_on_a_web_server_are_fields_of_pp_files(tmp_path) -> None:
     (tmp_path / "a.pp").write_bytes(b"".join(field(np.arange(6) + 10 * n) for n in range(500)))
     places = [{"file": "a.pp", "file_offset": 296 * n} for n in (499, 3)]
