@@ -21,6 +21,7 @@ from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
+from cfagg.storage.urls import SLASH
 
 __all__ = ["HttpSource", "S3Source", "bucket_source"]
 
@@ -73,7 +74,9 @@ class HttpSource(RemoteSource):
         return f"{type(self).__name__}({self.path!r})"
 
     def _url(self, key: str) -> str:
-        return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~', errors='surrogateescape')}"
+        check_key(self.path, key.replace(SLASH, "/"))  # as a server may read it
+        parts = (quote(part, safe="/-_.~", errors="surrogateescape") for part in key.split(SLASH))
+        return f"{self._transport.base}/{'%2F'.join(parts)}"
 
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, or `None` if it does not exist."""

@@ -38,6 +38,9 @@ SCHEMES = ("http", "https", "s3", "gs", "az")
 #: Default ports of web servers.
 _PORTS = {"http": 80, "https": 443}
 
+#: A slash within a name on a web server, which is not the same as one between names.
+SLASH = "\udc2f"
+
 #: How often a path is decoded to see where it leads; one that keeps changing is refused.
 _DECODED = 5
 
@@ -117,11 +120,13 @@ class Url(str):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The URL of the folder with the object, and its key there."""
+        """The URL of the folder with the object, and its key there, in which `SLASH` is an encoded slash."""
         from urllib.parse import unquote
 
         home, _, name = self.rstrip("/").rpartition("/")
-        return home, unquote(name, errors="surrogateescape") if self.lower().startswith("http") else name
+        if not self.lower().startswith("http"):
+            return home, name
+        return home, SLASH.join(unquote(one, errors="surrogateescape") for one in re.split("%2[Ff]", name))
 
     def beside(self, text: str) -> Url:
         """Return a URL of the same store, with the same options."""

@@ -170,6 +170,16 @@ def test_an_encoded_name_that_is_not_utf_8_is_the_one_that_is_asked_for() -> Non
         assert server.seen[-1][1] == "/d%E9/caf%E9%20%25.nc"
 
 
+def test_an_encoded_slash_is_asked_for_as_such_and_leads_nowhere_else() -> None:
+    with serving() as server:
+        place, name = a_place(f"{server.url}/d%2Fe/a%2fb%20c.nc").place
+        assert make_source(place).read(name) == b"abc"
+        assert server.seen[-1][1] == "/d%2Fe/a%2Fb%20c.nc"
+        place, name = a_place(f"{server.url}/d/a%2F..%2Fb.nc").place
+        with pytest.raises(SourceError, match="is not a key of a store"):
+            make_source(place).read(name)
+
+
 # ---- forked processes
 
 
