@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.source import open_source
-from cfagg.errors import ConventionError, Problem, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, ConventionError, Problem, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.observations.building import Budget, Work, write_store
 from cfagg.observations.exchange.documents import KEY, Document, parse_document
@@ -106,10 +106,17 @@ def written_aside(target: Path | Url, *, overwrite: bool) -> Iterator[Path]:
         return
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; name a file")
+    exists = TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
     if os.path.lexists(target) and not overwrite:
-        raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
-    with refusals_of(target), files.written_aside(target.resolve()) as made:
-        yield made
+        raise exists
+    with refusals_of(target):
+        try:
+            with files.written_aside(target.resolve(), create=not overwrite) as made:
+                yield made
+        except FileExistsError as error:  # another process has written it meanwhile
+            if overwrite or isinstance(error, CfaggError):
+                raise
+            raise exists from error
 
 
 #: Global attributes that describe a store, and their names in the store.

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cfagg.demo import sample
 from cfagg.errors import ConventionError, SourceError, TargetExistsError
 from cfagg.observations.exchange import export_netcdf, import_netcdf
+from cfagg.observations.exchange.netcdf_read import written_aside
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.merging import sort_unique
 from cfagg.observations.store import ObservationStore, open_store
@@ -148,3 +149,17 @@ def test_a_store_is_replaced_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(TargetExistsError):
         import_netcdf(tmp_path / "a.nc", tmp_path / "a.zarr")
     assert import_netcdf(tmp_path / "a.nc", tmp_path / "a.zarr", overwrite=True).name == "a.zarr"
+
+
+def test_a_file_that_another_process_writes_meanwhile_is_not_replaced(tmp_path):
+    target = tmp_path / "a.nc"
+
+    def overtaken():
+        with written_aside(target, overwrite=False) as made:
+            made.write_bytes(b"ours")
+            target.write_bytes(b"theirs")
+
+    with pytest.raises(TargetExistsError, match=r"a\.nc exists"):
+        overtaken()
+    assert target.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [target]
