@@ -84,6 +84,9 @@ def _from_text(text: str) -> Fraction:
         if re.fullmatch(r"p.*[0-9][ym].*|.*[0-9]\s*(y|yr|year|mo|mon|month)s?", body.partition("t")[0]):
             wrong = f"{text!r} has no fixed length, since months and years differ: use days, hours, minutes or seconds"
         raise OptionError(wrong)
+    if sign == "-" and (clock := _CLOCK.fullmatch(body)) is not None and clock[1]:
+        # As Python writes a negative timedelta: "-1 day, 18:00:00" is six hours before.
+        return seconds - 2 * 86400 * int(clock[1])
     return -seconds if sign == "-" else seconds
 
 

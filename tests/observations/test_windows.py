@@ -42,6 +42,8 @@ HOUR = 3600
         ("-1:30", -5400),
         ("00:00:30.5", Fraction(61, 2)),
         ("1 day, 6:00:00", 30 * HOUR),
+        (str(dt.timedelta(hours=-6)), -6 * HOUR),
+        (str(dt.timedelta(days=-3, seconds=1)), -3 * 86400 + 1),
         ("P1DT6H", 30 * HOUR),
         ("-PT90M", -5400),
         ("PT0.5S", Fraction(1, 2)),
