@@ -113,11 +113,11 @@ def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
             continue
         there = ~missing_mask(t, raw) & (rows >= 0)
         order = np.argsort(rows[there], kind="stable")
-        row, value = rows[there][order], unpacked(t, raw[there])[order].astype(np.float64)
-        bad = np.flatnonzero((np.diff(value) <= 0) & (np.diff(row) == 0))
+        row, value = rows[there][order], unpacked(t, raw[there])[order]
+        bad = np.flatnonzero((value[1:] <= value[:-1]) & (row[1:] == row[:-1]))
         if bad.size:
-            message = f"times of feature {int(row[bad[0]])} do not strictly increase: {value[bad[0] + 1]:g} follows"
-            yield Hit(t, None, f"{message} {value[bad[0]]:g} ({bad.size} in all)")
+            message = f"times of feature {int(row[bad[0]])} do not strictly increase: {value[bad[0] + 1]} follows"
+            yield Hit(t, None, f"{message} {value[bad[0]]} ({bad.size} in all)")
 
 
 def _rows(f: Features, t: Variable) -> npt.NDArray[np.int64] | None:

@@ -158,6 +158,8 @@ def flag_values_are_distinct(_: Context, v: Variable) -> Iterator[Hit | str]:
     values = v.attributes["flag_values"]
     if isinstance(values, str):
         listed: list[Any] = values.split() if v.is_text else []
+        if len(listed) == 1 and len(v.words("flag_meanings")) == len(values):
+            listed = list(values)  # characters without blanks between them
     elif isinstance(values, np.ndarray):
         listed = values.tolist()
     else:

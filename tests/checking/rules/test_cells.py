@@ -73,6 +73,11 @@ def test_one_cell_may_be_written_either_way() -> None:
     assert codes(axis("5", "10, 0", units="m", size=1), "BND") == []
 
 
+def test_bounds_in_other_units_are_not_compared_with_points() -> None:
+    text = axis("1, 2, 3", "500, 1500, 1500, 2500, 2500, 3500", units="km", on_bounds='b:units = "m" ;')
+    assert codes(text, "BND", cf_version="1.6") == ["BND007"]
+
+
 def test_a_point_on_the_edge_by_round_off_is_inside() -> None:
     text = axis("0.1, 0.2, 0.3", "0, 0.1, 0.2, 0.2, 0.3, 0.4", units="m").replace("double", "float")
     assert codes(text, "BND009") == []

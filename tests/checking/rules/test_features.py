@@ -275,6 +275,13 @@ def test_times_of_each_feature_grow(text: str, values: str, expected: int) -> No
     assert all(f"({expected} in all)" in f for f in found)
 
 
+def test_times_of_a_feature_are_compared_as_they_are_stored() -> None:
+    times = ", ".join(f"170000000000000000{n}" for n in (1, 2, 3, 3))
+    text = SOUND["a single trajectory"].replace("int time", "int64 time").replace("data: ", f"data: time = {times} ; ")
+    (found,) = told(text, "DSG018")
+    assert "1700000000000000003 follows 1700000000000000003 (1 in all)" in found
+
+
 def test_data_at_missing_times_are_found() -> None:
     values = "time = 1, 2, 3, 4, 1, 2, _, _ ; q = 1, 2, 3, 4, 1, 2, 3, _ ;"
     text = SOUND["series, each its times"].replace("data: ", f"data: {values} ")

@@ -61,6 +61,7 @@ def test_flag_values_of_strings_are_allowed() -> None:
         ("short v(x)", 'flag_masks = 1b, 2b\nflag_meanings = "a b"', ["FLG006"]),
         ("byte v(x)", 'flag_masks = 0b, 2b\nflag_meanings = "a b"', ["FLG007"]),
         ("byte v(x)", 'flag_values = 2b, 2b\nflag_meanings = "a b"', ["FLG008"]),
+        ("char v(x)", 'flag_values = "AAC"\nflag_meanings = "a b c"', ["FLG008"]),
         ("byte v(x)", 'flag_masks = 1b, 2b\nflag_values = 1b, 3b\nflag_meanings = "a b"', ["FLG009"]),
     ],
 )
