@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -125,14 +126,17 @@ class Report(Sequence[SourceReport]):
         Raises
         ------
         TargetError
-            If the file cannot be written.
+            If the file cannot be written, or is data.
         """
         page = self.to_text("html")
         if path is not None:
             from cfagg.runtime.files import write_aside
             from cfagg.runtime.publishing import refusals_of
+            from cfagg.writing.replacing import refuse_data
 
             name = a_path(path, expected="name the file to write")
+            if os.path.exists(name):  # noqa: PTH110
+                refuse_data(name, "report or picture")
             with refusals_of(name):
                 write_aside(Path(name).resolve(), page.encode("utf-8"))
         return page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import cfagg
 from cfagg.checking.outcome import most_severe_first
 from cfagg.checking.report import Report, SourceReport
+from cfagg.demo import sample
 from cfagg.errors import OptionError, SourceError, TargetError
 from cfagg.findings.finding import Finding
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
@@ -162,6 +164,14 @@ def test_to_html_writes_the_page(paths, tmp_path):
 def test_to_html_says_when_it_cannot_write(paths, tmp_path):
     with pytest.raises(TargetError, match="no/such"):
         cfagg.check(paths["clean"]).to_html(tmp_path / "no/such/place.html")
+
+
+def test_a_page_does_not_replace_the_file_that_was_checked(tmp_path):
+    shutil.copy(sample("test1.nc"), tmp_path / "a.nc")
+    before = (tmp_path / "a.nc").read_bytes()
+    with pytest.raises(TargetError, match="is data"):
+        cfagg.check(tmp_path / "a.nc").to_html(tmp_path / "a.nc")
+    assert (tmp_path / "a.nc").read_bytes() == before
 
 
 def test_an_unknown_format_is_refused(paths):
