@@ -205,7 +205,9 @@ class Arrays:
             dtype = np.dtype(f"f{self.fields.word_size}")
             return Storage(dtype, shape, -1, 0, None, 0, 0), dtype, False
         scaled = bool(attributes_of(self.fields, i).keys() - {"_FillValue"})
-        return storage, np.dtype(f"f{self.fields.word_size}") if scaled else storage.dtype, scaled
+        # Products of integers of 4 bytes need reals of 8.
+        dtype = np.result_type(storage.dtype, f"f{self.fields.word_size}") if scaled else storage.dtype
+        return storage, dtype, scaled
 
 
 def _fill_of(fills: list[Any], dtype: np.dtype[Any], *, scaled: bool) -> tuple[Any, bool]:

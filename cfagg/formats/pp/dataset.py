@@ -14,7 +14,7 @@ from cfagg.formats.pp.attributes import cell_methods, described, name_of, of_fie
 from cfagg.formats.pp.building import Builder
 from cfagg.formats.pp.coordinates import Coordinate, counted
 from cfagg.formats.pp.fields import Fields
-from cfagg.formats.pp.grids import grid_of
+from cfagg.formats.pp.grids import GRID_WORDS, grid_of
 from cfagg.formats.pp.grouping import Box, boxes_of
 from cfagg.formats.pp.levels import HYBRID, axis_levels
 from cfagg.formats.pp.stash import Phenomenon
@@ -168,9 +168,13 @@ def _add(
 def _surface(fields: Fields, times: Times, part: _Part, others: dict[int, list[tuple[_Part, str]]]) -> str | None:
     """Return the surface variable for the levels of a part: on its grid, and with its times if it varies with time."""
     first = part.box.first
+    known = {d for c in part.coordinates if c.dimension for d in c.dims}.issuperset(part.dims[-2:])
     for code in _FOLLOWED[int(fields["LBVC"][first])]:
         for other, name in others.get(code, ()):
             if other.named[-2:] != part.named[-2:] or not set(other.named) <= set(part.named):
+                continue
+            # Dimensions without coordinates are shared by all grids of one size.
+            if not known and any(fields[word][first] != fields[word][other.box.first] for word in GRID_WORDS):
                 continue
             still = code == _OROGRAPHY
             level = part.names.get("model_level_number")

@@ -261,6 +261,14 @@ def test_hybrid_heights_have_formula_terms_where_the_orography_is_in_the_file() 
     assert values(group, "sigma_bounds").tolist() == [[0.95, 0.85], [0.85, 0.75]]
 
 
+@pytest.mark.parametrize(("place", "there"), [(0.0, True), (15.0, False)])
+def test_the_orography_is_that_of_the_grid_though_it_has_no_coordinates(place: float, there: bool) -> None:
+    projected = {**INSTANT, "LBCODE": 5}
+    level = {"LBVC": 65, "LBLEV": 1, "BLEV": 10.0, "BHLEV": 0.9, "BRLEV": 5.0, "BRSVD1": 15.0}
+    group = opened(field(**{**projected, **level}), field(**{**projected, "LBUSER4": 33, "BZX": place}))
+    assert ("formula_terms" in group.variables["level_height"].attributes) == there
+
+
 def test_hybrid_heights_without_orography_have_no_formula() -> None:
     other = field(range(12), LBROW=4, LBNPT=3, **{**INSTANT, "LBUSER4": 33})
     for group in (opened(hybrid(1), hybrid(2)), opened(hybrid(1), hybrid(2), other)):
@@ -473,6 +481,13 @@ def test_reals_that_are_not_packed_are_scaled(tmp_path: Path, size: int) -> None
     path = tmp_path / "a.pp"
     path.write_bytes(field([1, 2, 3, 4, 5, 6], size, **{**INSTANT, "BMKS": 2.0, "BDATUM": 0.5}))
     assert data_of(path, "air_temperature").tolist() == [[2.5, 4.5, 6.5], [8.5, 10.5, 12.5]]
+
+
+def test_scaled_integers_keep_all_digits(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    stored = np.array([2**24 + 1, 3, 4, 5, 6, -99], ">i4").tobytes()
+    path.write_bytes(field(stored, **{**INSTANT, "LBUSER1": 2, "BMDI": -99.0, "BMKS": 2.0}))
+    assert data_of(path, "air_temperature").ravel()[:2].tolist() == [2**25 + 2, 6]
 
 
 def test_the_missing_value_of_one_field_is_a_value_of_another(tmp_path: Path) -> None:
