@@ -147,8 +147,7 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
     if is_longitude(v) and edges.shape[-1] == 2:
         # For a cell of more than half a turn, only edges in order determine its direction.
-        width = edges[..., 1] - edges[..., 0]
-        outside = np.where(width >= 180.0, ~_within_turns(points, edges) & ~missing, outside & (width > -180.0))
+        outside = ~_within_turns(points, edges, slack) & ~missing & (edges[..., 1] - edges[..., 0] > -180.0)
     return outside
 
 
@@ -164,11 +163,11 @@ def _bulge(low: Floats, high: Floats, edges: Floats, latitude: bool) -> Floats:
     return found
 
 
-def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
+def _within_turns(points: Floats, edges: Floats, slack: Floats) -> npt.NDArray[np.bool_]:
     """Return which longitudes are between their edges modulo whole turns."""
     low, high = edges.min(axis=-1), edges.max(axis=-1)
     turned = low + (points - low) % 360.0
-    found: npt.NDArray[np.bool_] = (turned <= high + 1e-4) | (turned >= low + 360.0 - 1e-4)
+    found: npt.NDArray[np.bool_] = (turned <= high + slack) | (turned >= low + 360.0 - slack)
     return found
 
 

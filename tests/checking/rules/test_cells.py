@@ -43,6 +43,10 @@ def test_cells_that_wrap_around_hold_their_points() -> None:
     assert codes(axis("0, 1, 2", "0, 360, 0, 360, 0, 360"), "BND009") == []
 
 
+def test_points_across_the_globe_from_wide_cells_are_outside() -> None:
+    assert codes(axis("200, 250, 300", "0, 100, 245, 255, 295, 305"), "BND") == ["BND009"]
+
+
 def test_bounds_that_fall_across_the_meridian_are_out_of_order() -> None:
     assert codes(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"), "BND") == ["BND005"]
     assert codes(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"), "BND", cf_version="1.11") == []
