@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from cfagg.cf.cell_methods import CellMethods, parse
 from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
 from cfagg.checking.context import Context
-from cfagg.checking.missing import missing_mask
+from cfagg.checking.missing import missing_mask, unsigned
 from cfagg.checking.rules.cell_methods import methods
 from cfagg.checking.times import time_like
 from cfagg.findings.finding import Hit
@@ -299,7 +297,7 @@ def _selector(c: Context, s: Variable) -> Iterator[Hit]:
     if c.options.data and s.dialect is None:
         size = target.dimensions[0].size
         for block in s.blocks():
-            values = np.asarray(block)[~missing_mask(s, block)]
+            values = unsigned(s, block)[~missing_mask(s, block)]
             bad = values[(values < 0) | (values >= size)]
             if bad.size:
                 yield Hit(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context, once, variables
-from cfagg.checking.missing import unwritten
+from cfagg.checking.missing import unsigned, unwritten
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -56,7 +56,7 @@ def _turn(v: Variable) -> int | None:
     """Return the index of the first value that breaks the direction of the first two, or `None` if none does."""
     start, last, rises = 0, None, None
     for block in v.blocks():
-        values = _unsigned(v, np.asarray(block).ravel())
+        values = unsigned(v, np.asarray(block).ravel())
         if values.dtype.kind not in "iuf":  # whatever the header declares
             return None
         if last is not None:
@@ -74,11 +74,4 @@ def _turn(v: Variable) -> int | None:
 
 def _raw(v: Variable, start: int, stop: int) -> npt.NDArray[Any]:
     assert v.read is not None  # noqa: S101 - the caller has looked
-    return _unsigned(v, np.asarray(v.read((slice(start, stop, 1),))).ravel())
-
-
-def _unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values with the signedness that the attribute ``_Unsigned`` of the netCDF User Guide declares."""
-    if values.dtype.kind == "i" and (v.text("_Unsigned") or "").lower() == "true":
-        return values.view(values.dtype.str.replace("i", "u"))
-    return values
+    return unsigned(v, np.asarray(v.read((slice(start, stop, 1),))).ravel())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.missing import unwritten
+from cfagg.checking.missing import unsigned, unwritten
 from cfagg.checking.rules.grid_mappings import mappings_named
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -32,7 +32,7 @@ def _points(c: Context, mapping: Variable) -> int | None:
         if target is not None and target.kind == "integer" and len(target.stored) == 1 and target.size:
             if unwritten(target):
                 continue
-            values = target.values().astype(np.int64)
+            values = unsigned(target, target.values()).astype(np.int64)
             return int(values.sum() if attribute == "points_per_latitude" else values[-1])
     return None
 
@@ -53,7 +53,7 @@ def _values(v: Variable, points: int | None) -> Iterator[Hit]:
     last: int | None = None
     rising: bool | None = None
     for block in v.blocks():
-        values = block.astype(np.int64)
+        values = unsigned(v, block).astype(np.int64)
         # The index of the first point is 0 in appendix F, so "positive" in section 5.6 is read as nonnegative.
         if values.min() < 0:
             yield Hit(v, None, f"the index {int(values.min())} is negative")

@@ -8,7 +8,7 @@ from math import prod
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.lists import interpolations, pairs
 from cfagg.checking.context import Context
-from cfagg.checking.missing import unwritten
+from cfagg.checking.missing import unsigned, unwritten
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.subsampling import METHODS, interpolation_variables, mapping, unsound
 from cfagg.findings.finding import Edit, Hit
@@ -177,9 +177,8 @@ def list_is_within_the_gathered_dimensions(c: Context, v: Variable) -> Iterator[
         return
     points = prod(sizes)
     for block in v.blocks() if not unwritten(v) else ():
-        if not block.size:
-            continue
-        least, greatest = int(block.min()), int(block.max())
+        values = unsigned(v, block)
+        least, greatest = int(values.min()), int(values.max())
         if least < 0 or greatest >= points:
             message = (
                 f"it holds {least if least < 0 else greatest}; expected 0 to {points - 1}, "

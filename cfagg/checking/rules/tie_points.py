@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context, once
-from cfagg.checking.missing import unwritten
+from cfagg.checking.missing import unsigned, unwritten
 from cfagg.checking.rules.bounds import INHERITED
 from cfagg.checking.subsampling import MappedDimension, interpolation_variables, mapping, sound, uses
 from cfagg.findings.finding import Hit
@@ -115,7 +115,7 @@ def indices_of_tie_points_grow(_: Context, v: Variable, part: MappedDimension) -
 def _values(v: Variable) -> npt.NDArray[np.int64] | None:
     """Return indices of tie points, or `None` if they are not a list of integers or were not written."""
     usable = len(v.stored) == 1 and v.kind == "integer" and not unwritten(v)
-    return v.values().astype(np.int64) if usable else None
+    return unsigned(v, v.values()).astype(np.int64) if usable else None
 
 
 def _disorder(values: npt.NDArray[np.int64]) -> str | None:

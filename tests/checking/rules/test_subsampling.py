@@ -164,3 +164,12 @@ def test_attributes_of_bounds_tie_points_that_differ_are_an_error_and_no_repetit
     (found,) = findings(changed(("float lat_b(tp_track, tp_scan) ;", other)), "SUB")
     # Which of the two is right cannot be known, so deleting one may alter the meaning.
     assert (found.code, found.severity, found.fix[0].safe) == ("SUB016", "error", False)
+
+
+def test_bytes_that_are_declared_unsigned_are_indices_beyond_127() -> None:
+    text = """netcdf a { dimensions: x = 256 ; land = 2 ; variables:
+      byte land(land) ; land:compress = "x" ; land:_Unsigned = "true" ; data: land = 0, -1 ; }"""
+    assert codes(text, "GAT003") == []
+    assert codes(text.replace("256", "255"), "GAT003") == ["GAT003"]
+    index = ("short scan_index(tp_scan) ;", 'byte scan_index(tp_scan) ; scan_index:_Unsigned = "true" ;')
+    assert codes(changed(("scan = 9", "scan = 200"), index, ("0, 4, 8", "0, 4, -57")), "SUB") == []
