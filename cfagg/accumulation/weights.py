@@ -131,10 +131,10 @@ def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_],
 
 
 def _same(values: Floats, *pairs: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Return where the corners of each pair have equal values, up to rounding to 32 bits."""
+    """Return where the corners of each pair have equal values, up to rounding to 32 bits, and near 0 to 64 bits."""
     found = np.ones(len(values), bool)
     for i, j in pairs:
-        found &= np.abs(values[:, i] - values[:, j]) <= 2e-7 * np.abs(values[:, i])
+        found &= np.abs(values[:, i] - values[:, j]) <= 2e-7 * np.abs(values[:, i]) + 1e-12
     return found
 
 

@@ -58,6 +58,13 @@ def test_cells_of_a_regular_grid_have_its_areas():
     assert polygon_areas(np.radians(lat), np.radians((lon + 200) % 360)).sum() == pytest.approx(4 * math.pi, rel=1e-13)
 
 
+@pytest.mark.parametrize("equator", [(0, 1e-14), (-1e-14, 0)])
+def test_rounding_at_the_equator_and_the_prime_meridian_does_not_bend_a_cell(equator):
+    lat, lon = np.radians([[*equator, 5, 5]]), np.radians([[0, 10, 10, 1e-14]])
+    expected = math.radians(10) * math.sin(math.radians(5))
+    assert polygon_areas(lat, lon)[0] == pytest.approx(expected, rel=1e-12)
+
+
 def test_cells_of_a_rotated_grid_cover_the_sphere_once():
     lat, lon = corners(*rotated(*np.meshgrid(LAT, LON, indexing="ij")))
     assert polygon_areas(np.radians(lat), np.radians(lon)).sum() == pytest.approx(4 * math.pi, rel=1e-12)
