@@ -70,6 +70,8 @@ def converter(source: str, target: str) -> Callable[[float], float]:
     """Return the function that converts a value; raise `UnitsError` for units that are unknown or do not convert."""
     units = load().Units
     for text in (source, target):
+        if "\0" in text or len(text) > LONGEST:  # UDUNITS would read only what is before the NUL
+            raise UnitsError(f"{text[:60]!r} is unknown to UDUNITS")
         if any("\ud800" <= c <= "\udfff" for c in text):
             raise UnitsError(f"{text!r} is not UTF-8 text")
     with _LOCK:

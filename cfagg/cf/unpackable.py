@@ -94,8 +94,8 @@ def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[st
     gaps = np.asarray(out.get("missing_value", ())).reshape(-1)
     if "_Unsigned" in out and dtype.kind in "iu" and gaps.dtype.kind in "iuf" and gaps.size:
         gap, fill = _one(gaps), _one(out.get("_FillValue"))
-        if "_FillValue" not in out and gap is not None and gap == gap.astype(dtype):
-            out["_FillValue"] = gap.astype(dtype)
+        if "_FillValue" not in out and gap is not None and (same := typed_fills([gap], dtype)):
+            out["_FillValue"] = same[0]
         elif fill is None or np.any(gaps != fill):
             meant = read_as(dtype, out)
             typed = typed_fills((reinterpret(v, dtype, meant) for v in gaps.tolist()), meant)

@@ -63,6 +63,7 @@ def test_round_off_of_udunits_does_not_show(source, target, expected):
         ("dBZ", "m6 m-3"),
         ("dB", "1"),
         ("ln(re 1 Pa)", "Pa"),
+        ("K\0m", "degC"),
     ],
 )
 def test_units_that_do_not_convert_by_scale_and_offset_are_refused_by_name(source, target):

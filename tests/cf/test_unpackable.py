@@ -11,6 +11,7 @@ import pytest
 import zarr
 
 import cfagg
+from cfagg.cf.unpackable import real_packing
 from cfagg.errors import ConventionError
 
 
@@ -78,3 +79,11 @@ def test_texts_of_zarr_that_are_said_to_be_packed_are_refused(tmp_path: Path) ->
     array.attrs.update({"_ARRAY_DIMENSIONS": ["x"], "add_offset": 2})
     with pytest.raises(ConventionError, match=r"variable 'a' has add_offset = .*but its values are texts"):
         cfagg.read(tmp_path / "a.zarr")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, 1e20, 0.5])
+def test_a_missing_value_that_no_integer_equals_is_ignored_without_a_warning(value: float) -> None:
+    given = {"_Unsigned": "true", "missing_value": value}
+    assert real_packing(given, np.dtype("i1")) == given
+    assert real_packing({**given, "missing_value": -1.0}, np.dtype("i1"))["_FillValue"] == np.int8(-1)
