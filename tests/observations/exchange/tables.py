@@ -13,7 +13,7 @@ from cfagg.observations.merging import sort_unique
 ATTRIBUTES = {
     "t2m": {"units": "K", "standard_name": "air_temperature", "levels": {"of": [1, 2]}, "precision": 0.5},
     "wind/speed": {"units": "m s-1", "standard_name": "wind_speed"},
-    "depth": {"units": "m", "standard_name": "depth"},
+    "depth": {"units": "m", "standard_name": "depth", "axis": "Z"},
 }
 ABOUT = {"title": "Reports", "licence": "CC0-1.0", "recipe": {"dates": {"start": 2020}, "input": [{"csv": None}]}}
 

@@ -144,7 +144,7 @@ def test_what_netcdf_cannot_hold_is_kept_as_json(tmp_path: Path) -> None:
         assert (file.title, file.license) == ("Reports", "CC0-1.0")
         assert file["wind_speed"].cfagg_name == "wind/speed"
     assert kept["variables"] == ["id", "t2m", "wind_speed", "depth", "time_1"]
-    assert kept["attributes"] == {"t2m": {"levels": {"of": [1, 2]}}}
+    assert kept["attributes"] == {"t2m": {"levels": {"of": [1, 2]}}, "depth": {"axis": "Z"}}
     assert kept["about"]["recipe"]["input"] == [{"csv": None}]
 
 
