@@ -278,11 +278,6 @@ class Period:
     def __len__(self) -> int:
         return (self.last - self.start) // self.frequency + 1
 
-    def within(self, start: datetime, stop: datetime) -> Part | None:
-        """Return the intersection of a range with the period, or `None` if it is empty."""
-        first, end = max(start, self.start), min(stop, self.stop)
-        return (first, end) if first < end else None
-
     def parts(self, group_by: object = "monthly") -> list[Part]:
         """Return the ranges that a build reads one by one: by number of dates, calendar unit or duration, or all."""
         many = (

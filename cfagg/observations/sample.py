@@ -270,6 +270,14 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         rows, columns = parts
         return Sample(values, self._details[rows], self._header if columns is None else self._header[columns])
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set values like NumPy; if a row takes the place of another, as in a shuffle, the annotations are dropped."""
+        super().__setitem__(key, value)
+        first, *others = key if isinstance(key, tuple) and key else (key,)
+        whole = isinstance(first, (int, np.integer)) and all(part is Ellipsis for part in others)
+        if whole and isinstance(value, np.ndarray):
+            self._details = self._header = None
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         """Calculate like NumPy; the result keeps the annotations if it has the same rows and columns."""
         plain = [_plain(x) for x in inputs]
@@ -289,6 +297,8 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call a function of NumPy; results of elementwise functions keep the annotations."""
+        if func is np.swapaxes and len(args) == 3 and args[1] == args[2]:
+            return args[0]  # NumPy shuffles this array, of which a view would have no annotations to drop
         values = super().__array_function__(func, types, args, kwargs)
         return _with_annotations_of([*args, *kwargs.values()], values) if func in _BY_ELEMENT else values
 

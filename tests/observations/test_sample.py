@@ -257,3 +257,23 @@ def test_details_are_selected_by_rows_alone(key) -> None:
     with pytest.raises(SelectionError):
         made().details[key]
     assert len(made().details[[]]) == 0
+
+
+@pytest.mark.parametrize("shuffle", [np.random.default_rng(1).shuffle, np.random.RandomState(1).shuffle])
+@pytest.mark.parametrize("columns", [slice(None), 0])
+def test_shuffled_rows_have_no_places(shuffle, columns) -> None:
+    sample = made()[:, columns]
+    before = np.array(sample)
+    shuffle(sample)
+    assert sorted(np.asarray(sample).tolist()) == before.tolist() != np.asarray(sample).tolist()
+    with pytest.raises(AlignmentError, match="no longer consists of the rows"):
+        _ = sample.latitudes
+
+
+def test_rows_keep_their_places_if_values_are_set() -> None:
+    sample = made()
+    sample[sample > 5] = 0
+    sample[3] = 0
+    sample[2:4, 1] = np.ones(2)
+    sample[3, np.array([True, False, True])] = np.ones(2)
+    assert np.array_equal(sample.latitudes, np.arange(12))
