@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cfagg.cf.roles import place_of
 from cfagg.checking.context import Context
 from cfagg.checking.geometries import LONGEST, Geometry, counts, geometries
-from cfagg.checking.missing import unwritten
+from cfagg.checking.missing import unpacked, unwritten
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
@@ -168,7 +168,8 @@ def rings_have_their_direction(_: Context, g: Geometry) -> Iterator[Hit]:
         return  # GEO020
     if g.interior_ring is not None and not np.isin(g.interior_ring.values(), (0, 1)).all():
         return  # GEO019
-    area = _areas(x.values().astype(float), y.values().astype(float), sizes, angular=_is_longitude(x))
+    east, north = (unpacked(n, n.values()).astype(float) for n in (x, y))
+    area = _areas(east, north, sizes, angular=_is_longitude(x))
     wrong = np.flatnonzero(np.where(inner == 1, area > 0, area < 0))
     if wrong.size:
         ring = int(wrong[0])

@@ -51,6 +51,10 @@ def changed(*changes: tuple[str, str]) -> str:
         [("depth:geometry", 'depth:grid_mapping = "crs" ; shape:grid_mapping = "crs" ; depth:geometry')],
         [("int count(lake)", "ubyte count(lake)")],
         [('x:axis = "x"', 'x:axis = "X"')],
+        [
+            ("double x(node) ;", "short x(node) ; x:scale_factor = -0.01f ;"),
+            ("0, 4, 4, 0, 1, 2, 3, 20, 22, 21", "0, -400, -400, 0, -100, -200, -300, -2000, -2200, -2100"),
+        ],
         # The first node once more at the end of a ring.
         [
             ("node = 10", "node = 11"),
