@@ -345,7 +345,7 @@ def _tables(args: Arguments) -> dict[str, Any]:
 def _style(args: Arguments, style: Any) -> Any:
     width = None
     terminal = args.output in (None, "-") and sys.stdout.isatty()
-    colour = args.color == "always" or (args.color == "auto" and terminal and not os.environ.get("NO_COLOR"))
+    colour = args.color == "always" or (args.color == "auto" and terminal and output.in_colour())
     if terminal:
         from shutil import get_terminal_size  # slow to load
 

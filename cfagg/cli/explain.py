@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator
 from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
+from cfagg.cli import output
 from cfagg.cli.options import JSON, Arguments, flag, option
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def run(args: Arguments) -> int:
             print(f"{r.code}  {r.severity:<7}  {place(r):<10}  {r.summary}")
     else:
         width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print("\n\n".join("\n".join(_explained(r, width, colour)) for r in rules))
+        print("\n\n".join("\n".join(_explained(r, width, output.in_colour())) for r in rules))
     return 0
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "aside",
     "check",
     "check_outputs",
+    "in_colour",
     "list_losses",
     "note_picture",
     "opened",
@@ -114,6 +115,11 @@ def check_outputs(args: Arguments, *, of_data: bool = False) -> None:
 
         picture.kind(args.plot)
         picture.check_library()
+
+
+def in_colour() -> bool:
+    """Return whether stdout is a terminal that shows colours, which the user wants (https://no-color.org)."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
 
 def note_picture(args: Arguments) -> None:

@@ -249,6 +249,7 @@ def test_a_terminal_gets_colours_and_lines_of_its_width(paths, tmp_path):
 
 def test_no_color_is_honoured_on_a_terminal(paths, tmp_path):
     assert "\x1b" not in on_terminal("check", "broken.cdl", cwd=tmp_path, NO_COLOR="1")
+    assert "\x1b" not in on_terminal("check", "broken.cdl", cwd=tmp_path, TERM="dumb")
 
 
 def test_colours_can_be_forced_and_are_not_used_in_pipes(paths, capsys):

@@ -8,6 +8,7 @@ import matplotlib.image as mpl_image
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 from cfagg.cf.dimension_kinds import dated, grid, kinds
 from cfagg.display import date_axis, field, field_axes, field_sections, picture
@@ -131,6 +132,21 @@ def test_dates_of_all_calendars_become_days():
     )
     assert np.diff(date_axis.numbers(dates)) == 1
     assert np.isnan(date_axis.numbers(np.array(["NaT"], "M8[ns]"))).all()
+
+
+@pytest.mark.filterwarnings("ignore:this date/calendar")
+@pytest.mark.parametrize(("calendar", "first"), [("standard", -3), ("julian", -3), ("noleap", -2)])
+def test_years_before_the_first_are_those_of_the_calendar(calendar, first):
+    dates = np.array([cftime.datetime(year, 1, 1, calendar=calendar) for year in (first, 4)], object)
+    figure = Figure()
+    axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
+    with warnings.catch_warnings(action="error"):
+        places = date_axis.numbers(dates)
+        axes.set_xlim(*places)
+        date_axis.label(axes, "x", dates)
+    ticks = dict(zip([tick.get_text() for tick in axes.get_xticklabels()], axes.get_xticks(), strict=True))
+    assert (ticks[f"{first:04d}"], ticks["0004"]) == tuple(places)
+    assert ("0000" in ticks) == (calendar == "noleap")
 
 
 def test_a_value_between_gaps_is_a_point(tmp_path, drawn):
