@@ -160,7 +160,8 @@ def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str
             stated = layout.calendar or calendar
             if transform(own, calendar or stated, layout.units, stated) != SAME:
                 raise _contradiction(own, layout.units)
-        units = layout.units or own or aggregation.units
+        # Empty units are those of a pure number; only none at all are those of the master.
+        units = next((u for u in (layout.units, own) if u is not None), aggregation.units)
         change = transform(
             units, layout.calendar or calendar or aggregation.calendar, aggregation.units, aggregation.calendar
         )

@@ -192,7 +192,7 @@ def shared_packing(
 def _packing_key(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> tuple[Any, ...] | None:
     """Return the key that must be equal for integers to be copied, or None if a partition is not normally packed."""
     attributes = header.attributes
-    units = layout.units or attributes.get("units") or aggregation.units
+    units = next((u for u in (layout.units, attributes.get("units")) if u is not None), aggregation.units)
     calendar = layout.calendar or attributes.get("calendar") or aggregation.calendar
     odd = (
         header.dtype.kind not in "iu"

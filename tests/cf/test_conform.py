@@ -407,6 +407,13 @@ class TestUnits:
         aggregation = master(dtype="f8", units="m", attributes={"cell_methods": "time: range"})
         assert run(np.array([1.0, 2, 3]), aggregation, units="km @ 5").tolist() == [6000, 7000, 8000]
 
+    def test_empty_units_are_those_of_a_pure_number(self):
+        for own in ({"units": ""}, {"units": "1"}):
+            assert run(np.array([0.0, 0.5, 1]), master(dtype="f8", units="%"), **own).tolist() == [0, 50, 100]
+            with pytest.raises(UnitsError, match=r"frag\.nc"):
+                run(np.zeros(3), master(dtype="f8", units="K"), **own)
+        assert run(np.array([0.0, 0.5, 1]), master(dtype="f8", units=""), units="1").tolist() == [0, 0.5, 1]
+
     def test_a_file_without_units_has_the_masters(self):
         assert run(np.array([0.0, 1, 2]), master(dtype="f8", units="K")).tolist() == [0, 1, 2]
 

@@ -124,6 +124,16 @@ def test_differing_packings_are_decoded_each_by_its_own_with_a_note(tmp_path):
     assert "scale_factor" not in found.attrs
 
 
+def test_packed_numbers_without_a_unit_are_not_copied_as_percentages(tmp_path):
+    path, stored = write_packed(tmp_path, [(0.01, 1.0)] * 2)
+    for name, units in ((path, "%"), (tmp_path / "part0.nc", "%"), (tmp_path / "part1.nc", "")):
+        with netCDF4.Dataset(name, "a") as nc:
+            nc["tas"].units = units
+    convert(path, tmp_path / "out.zarr")
+    with xr.open_zarr(tmp_path / "out.zarr") as ds:
+        np.testing.assert_allclose(ds.tas[3:], stored[3:] + 100.0, rtol=1e-6)
+
+
 def test_decode_writes_the_floats_of_shared_packing(tmp_path):
     path, stored = write_packed(tmp_path, [(0.01, 250.0)] * 2)
     convert(path, tmp_path / "out.zarr", packing="decode")
