@@ -184,7 +184,8 @@ def dates_of_numbers(values: npt.NDArray[Any], units: str, calendar: str | None,
     try:
         micros = _micros(np.where(missing, 0, values), units, calendar, where)
     except CalendarError as error:
-        raise CalendarError(f"{where}: {error.message}", error.problems) from error
+        said = error.message if error.message.startswith(where) else f"{where}: {error.message}"
+        raise CalendarError(said, error.problems) from error
     found = micros.astype("M8[us]")
     found[missing] = np.datetime64("NaT", "us")
     return found
@@ -198,13 +199,13 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
         raise CalendarError(
             f"units {units!r} count {reference.word}, which have no fixed length; write the times in days"
         )
-    gregorian = name in ("standard", "proleptic_gregorian", "utc", "tai")
-    if gregorian:
-        rule = "proleptic_gregorian" if name in ("utc", "tai") else name
-        change = time_transform(units, rule, _EPOCH, rule)
+    if name in ("utc", "tai"):
+        raise CalendarError(f"times of calendar {name} count leap seconds; write them in the standard one")
+    if name in ("standard", "proleptic_gregorian"):
+        change = time_transform(units, name, _EPOCH, name)
         if isinstance(change, tuple):
             micros = _exact(values, *change, units)
-            if rule != "standard" or not (micros < REFORM * 10**6).any():
+            if name != "standard" or not (micros < REFORM * 10**6).any():
                 return micros
     days = time_transform(units, name, "days since 1970-01-01", "proleptic_gregorian")
     if not isinstance(days, DateChange):

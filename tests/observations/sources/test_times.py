@@ -34,8 +34,15 @@ def test_times_follow_their_calendar(value: float, units: str, calendar: str | N
     assert found[0] == np.datetime64(date)
 
 
+@pytest.mark.parametrize("calendar", ["utc", "tai"])
+@pytest.mark.parametrize("units", ["seconds since 2016-12-31T23:59:59", "seconds since 1970-01-01"])
+def test_times_that_count_leap_seconds_are_refused(units: str, calendar: str) -> None:
+    with pytest.raises(CalendarError, match=rf"a\.nc: times of calendar {calendar} count leap seconds"):
+        dates_of_numbers(np.array([2]), units, calendar, "a.nc")
+
+
 def test_dates_that_only_their_calendar_has_are_refused() -> None:
-    with pytest.raises(CalendarError, match=r"a\.nc"):
+    with pytest.raises(CalendarError, match=r"^a\.nc: the date 2001-02-29"):
         dates_of_numbers(np.array([59.5]), "days since 2001-01-01", "all_leap", "a.nc")
 
 
