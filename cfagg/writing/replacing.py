@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from cfagg.arrays.reference_source import aggregation_of
 from cfagg.arrays.source import Source, open_source
+from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.errors import AccessError, CfaggError, TargetError
+from cfagg.formats.kerchunk.store import ReferenceStore
 from cfagg.formats.opening import format_of, is_store
 from cfagg.model import Aggregation, Partitions
 from cfagg.storage.access import Access
@@ -33,13 +36,24 @@ def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str)
 
 def refuse_to_break(target: Path | Url, source: Source) -> None:
     """Raise an error if the file to which a source is converted would replace one to which the source refers."""
-    found = (one for group in source.root.walk() for one in group.variables.values())
-    for one in (one for one in found if isinstance(one, Aggregation)):
+    if not isinstance(target, Url) and not os.path.lexists(target):
+        return
+    for one in _aggregations(source):
         if is_one_of(target, _places([one], home_of(one.source, one.partitions.files))):
             raise TargetError(
                 f"{target} was not replaced: {source.path} refers to it, and its values would be lost; choose another "
                 "target"
             )
+
+
+def _aggregations(source: Source) -> Iterator[Aggregation]:
+    """Yield the aggregations of a source, and arrays of references to chunks as such."""
+    for group in source.root.walk():
+        for name, one in group.variables.items():
+            if isinstance(one, Aggregation):
+                yield one
+            elif isinstance(source, ZarrSource) and isinstance(source.store, ReferenceStore):
+                yield aggregation_of(source, f"{group.path.rstrip('/')}/{name}")
 
 
 def _places(aggregations: Iterable[Aggregation], home: str) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """Conversions from end to end, against the values that were put into the files."""
 
+import shutil
+
 import h5py
 import netCDF4
 import numpy as np
@@ -10,6 +12,7 @@ import zarr
 import cfagg
 from cfagg.conversion import Report, convert, plan, variables
 from cfagg.conversion.packing import Unwritten
+from cfagg.demo import sample
 from cfagg.errors import (
     AccessError,
     ConventionError,
@@ -634,3 +637,12 @@ def test_a_file_to_which_the_source_refers_is_not_replaced_by_what_it_is_convert
         with pytest.raises(TargetError, match=r"all.nc refers to it, and its values would be lost"):
             cfagg.convert(tmp_path / "all.nc", target, overwrite=True)
     assert cfagg.read(tmp_path / "all.nc")["v"].values.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_file_whose_chunks_are_referred_to_is_not_replaced_by_what_the_references_are_converted_to(tmp_path) -> None:
+    shutil.copy(sample("test1.nc"), tmp_path / "a.nc")
+    before = (tmp_path / "a.nc").read_bytes()
+    cfagg.index(tmp_path / "a.nc", output=tmp_path / "references.json", to="kerchunk")
+    with pytest.raises(TargetError, match=r"references.json refers to it"):
+        cfagg.convert(tmp_path / "references.json", tmp_path / "a.nc", overwrite=True)
+    assert (tmp_path / "a.nc").read_bytes() == before
