@@ -52,18 +52,19 @@ def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, A
 def add_attributes(
     known: dict[str, dict[str, Any]], more: Mapping[str, Mapping[str, Any]], where: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the attributes of columns known so far after adding those of further rows, which must have equal units."""
+    """Return the attributes of columns known so far after adding those of further rows, which must count alike."""
     problems = []
     for name, attributes in more.items():
         have = known.setdefault(name, dict(attributes))
-        if (new := attributes.get("units")) is None:
-            continue
-        old = have.setdefault("units", new)
-        if not _same_units(str(old), str(new)):
-            problems.append(Problem(name, f"is in {new!r}, but in other rows in {old!r}"))
+        for key in ("units", "positive"):
+            if (new := attributes.get(key)) is None:
+                continue
+            old = have.setdefault(key, new)
+            if old != new and not (key == "units" and _same_units(str(old), str(new))):
+                problems.append(Problem(name, f"has {key} {new!r}, but in other rows {old!r}"))
     if problems:
         raise ConventionError(
-            f"{where} gave columns in units that differ from those of other rows; convert them with the filter "
+            f"{where} gave columns that count otherwise than those of other rows; convert them, such as by the filter "
             "convert_units",
             problems,
         )

@@ -212,9 +212,9 @@ def test_columns_in_several_units_are_refused(tmp_path, at):
     }
     if append := at == "rows to append":
         cfagg.create_observations(recipe(in_units("K"), end="2020-01-05"), tmp_path / "a.zarr")
-    with pytest.raises(ConventionError, match="units that differ") as error:
+    with pytest.raises(ConventionError, match="count otherwise than those of other rows") as error:
         cfagg.create_observations({**recipe(), "input": given[at]}, tmp_path / "a.zarr", append=append)
-    assert [(p.where, p.message) for p in error.value.problems] == [("t", "is in 'degC', but in other rows in 'K'")]
+    assert [(p.where, p.message) for p in error.value.problems] == [("t", "has units 'degC', but in other rows 'K'")]
 
 
 def test_columns_in_several_units_may_be_converted(tmp_path):

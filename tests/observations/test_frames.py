@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cfagg.errors import ConventionError
-from cfagg.observations.frames import attributes_of, check_frame, check_rows, conform, with_attributes
+from cfagg.observations.frames import add_attributes, attributes_of, check_frame, check_rows, conform, with_attributes
 
 START, END = datetime(2020, 1, 1), datetime(2020, 1, 3)
 
@@ -48,6 +48,13 @@ def test_checked_rows_have_numbers_of_numpy_only() -> None:
     assert [str(found[c].dtype) for c in "abcde"] == ["float64"] * 4 + ["int16"]
     np.testing.assert_array_equal(found[["a", "b", "c"]], [[1, 1, 1.5], [np.nan, 0, np.nan], [3, np.nan, 2.5]])
     assert attributes_of(found) == {"a": {"units": "K"}}
+
+
+def test_heights_and_depths_are_not_one_column() -> None:
+    known = add_attributes({}, {"z": {"units": "m", "positive": "up"}}, "it")
+    assert add_attributes(known, {"z": {"units": "metre"}, "t": {}}, "it")["z"]["units"] == "m"
+    with pytest.raises(ConventionError, match="z: has positive 'down', but in other rows 'up'"):
+        add_attributes(known, {"z": {"positive": "down"}}, "it")
 
 
 def test_places_without_a_value_are_refused_whatever_their_type() -> None:
