@@ -131,13 +131,14 @@ class _Parser:
         return re.sub(r"\\(.)", r"\1", self._next().text)
 
     def dataset(self) -> Dataset:
-        if not self._take("netcdf"):
-            self._fail("'netcdf'")
+        self._expect("netcdf")
         if self._ahead.text != "{":
             self._name()
         root = Group()
         self._expect("{")
         self._group(root)
+        if self._ahead.kind != "end":
+            self._fail("the end of the dataset, the only one of its text,")
         dataset = Dataset(self._source, "cdl", root)
         self._finish(dataset)
         aggregated(dataset)
@@ -346,8 +347,7 @@ class _Parser:
             if braces:
                 self._shapes[id(variable)] = self._shape(variable, braces, len(found), line)
             if variable.kind in ("string", "char"):
-                values = np.empty(len(found), object)
-                values[:] = found
+                values = np.array(found, object)
                 self._values[id(variable)] = values if variable.kind == "string" else values.astype("S1")
             else:
                 self._values[id(variable)] = self._stored(found, variable.dtype, self._ahead.line, name)

@@ -156,6 +156,8 @@ WRONG = {
     "a length beyond all types": "dimensions:\n x = 99999999999999999999 ;",
     "an integer beyond all types": "\n :a = 99999999999999999999 ;",
     "an integer of 5,000 digits": f"\n :a = {'9' * 5000} ;",
+    "a second dataset": "}\n netcdf b {",
+    "a brace too many": "}\n",
     "an octal number with an 8": "\n :a = 018 ;",
     "a type of its own": "\n types: int enum e { a = 1 } ;",
     "a number in characters": "variables: char v ;\n data: v = 97 ;",
