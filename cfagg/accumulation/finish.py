@@ -76,11 +76,13 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
     axis = stay = 0
     if basis is not None:
         dims = tuple(partial.recipe.window.array.dims[a] for a in specs.axes)
-        # The pyramid grows with the array, so the earlier state may not have this level.
         old = next((v.arrays for v in basis.group.statistics[dims] if v.level == specs.level), {})
         axis = basis.axis
-        stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
-        if old and stay == box[axis][1] - box[axis][0]:
+        # The pyramid grows with the array, so the earlier state may not have this level, or have fewer of its cells along
+        # another axis, if it grew in place along that one.
+        if old and all(a == axis or n == spec.shape[a] for a, n in enumerate(old["count"].shape)):
+            stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
+        if stay == box[axis][1] - box[axis][0]:
             for kind, each in specs.arrays.items():
                 target.take(each, index, old[kind])
             return

@@ -157,9 +157,10 @@ def infinite_standing(partial: PartialSums, standing: Standing) -> int:
 def infinite_before(basis: Basis | None) -> int:
     """Return the number of infinite elements in the part that is not read again, or an upper bound."""
     extra = None if basis is None else basis.group.extra
-    if extra is None:
+    if basis is None or extra is None:
         return 0
-    return extra.excluded.nonfinite if extra.growth is None else extra.growth.infinite
+    # What is final along another axis is another part.
+    return extra.excluded.nonfinite if extra.growth is None or basis.group.grows != basis.axis else extra.growth.infinite
 
 
 def write_tables(partial: PartialSums, target: Target, table: Int64, related: Sequence[Neighbour]) -> None:

@@ -397,6 +397,29 @@ def test_infinite_values_of_a_chunk_that_is_read_again_are_counted_once(tmp_path
         assert (excluded.missing, excluded.nonfinite) == ((~np.isfinite(raw[:n])).sum(), np.isinf(raw[:n]).sum())
 
 
+@pytest.mark.parametrize("shape", [(11, 9, 2), (4, 11, 2), (11, 18, 2)])
+def test_statistics_are_whole_after_growing_along_one_dimension_and_then_another(tmp_path, shape):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(3).normal(size=(shape[0] + 1, shape[1] + 1, 2)).astype("f4")
+    reference.write_source(store, "tas", raw[: shape[0], : shape[1]], DIMS, (1, 1, 2))
+    accumulate(store, "tas", COMBINATIONS[:2], statistics=("min", "max", "std"))
+    for part, axis in ((raw[:, : shape[1]], 0), (raw, 1)):
+        grow(store, part, axis, shape[axis])
+        update(store)
+    assert open_group(store, "tas").grows == 1
+    assert_equals_a_build_of_the_whole(store, 1.0)
+
+
+def test_infinite_values_are_known_after_growing_along_one_dimension_and_then_another(tmp_path):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(3).normal(size=(3, 5, 2)).astype("f4")
+    raw[2, 1, 1] = np.inf
+    reference.write_source(store, "tas", raw[:2, :4], DIMS, (2, 2, 2))
+    accumulate(store, "tas")
+    for part, axis, start in ((raw[:, :4], 0, 2), (raw, 1, 4)):
+        grow(store, part, axis, start)
+        update(store)
+        assert open_group(store, "tas").extra.excluded.nonfinite == 1
+
+
 def test_missing_values_that_come_for_the_first_time_get_counts_beside_weights(series):
     data = dataset(8, 20)
     data.tas[3, 1, 1] = np.nan
