@@ -46,12 +46,19 @@ def unpack_szip(
     int
         Number of bytes written; fewer than `m` if the stream ends early or is damaged.
 
+    Raises
+    ------
+    ValueError
+        If bits, block or line are not as described.
+
     Notes
     -----
     A block begins with the number of its coding: 0 for small numbers (then one bit: zero blocks, or pairs), the largest
     for plain samples, others for samples split into a unary part and `number - 1` plain bits.  The first sample of a
     line of differences is plain.  Source: CCSDS 121.0-B-3, sections 3 to 5.
     """
+    if not 1 <= bits <= 24 or block < 2 or block % 2 or line < 1:
+        raise ValueError("samples have 1 to 24 bits, blocks an even number of samples, and lines at least one")
     width = 1 if bits <= 8 else 2 if bits <= 16 else 4
     code = 3 if bits <= 8 else 4 if bits <= 16 else 5
     plain = (1 << code) - 1

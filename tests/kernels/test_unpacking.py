@@ -42,3 +42,9 @@ def test_any_bytes_are_a_stream_or_refused(raw, size, bits, block, line, big, st
     found = unpack_szip(np.array(np.frombuffer(raw, np.uint8)), out[:size], bits, block, line, big, steps)
     assert 0 <= found <= size
     assert (out[size:] == 77).all()
+
+
+@pytest.mark.parametrize(("bits", "block", "line"), [(0, 2, 4), (25, 2, 4), (8, 0, 4), (8, 3, 4), (8, 2, 0)])
+def test_samples_that_cannot_be_are_refused(bits, block, line):
+    with pytest.raises(ValueError, match="1 to 24 bits"):
+        unpack_szip(np.zeros(9, "u1"), np.zeros(4, "u1"), bits, block, line, False, False)
