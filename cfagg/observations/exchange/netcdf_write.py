@@ -367,9 +367,9 @@ def _plain(name: str) -> str:
 
 def netcdf_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the attributes that a netCDF variable can have, and those that an import does not find in it."""
-    fit = {k: v for k, v in attributes.items() if k not in _OURS and _name_fits(k) and _fits(v)}
-    # Imports leave out ``axis``, which describes coordinates.
-    return fit, {k: v for k, v in attributes.items() if k not in fit or k == "axis"}
+    # CF allows ``axis`` on coordinates only, and imports leave it out.
+    fit = {k: v for k, v in attributes.items() if k not in (*_OURS, "axis") and _name_fits(k) and _fits(v)}
+    return fit, {k: v for k, v in attributes.items() if k not in fit}
 
 
 def _name_fits(name: object) -> bool:
