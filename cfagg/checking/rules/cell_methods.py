@@ -33,8 +33,26 @@ def methods(c: Context) -> list[tuple[Variable, CellMethods]]:
     for v in c.with_attribute("cell_methods"):
         text = v.text("cell_methods")
         if text is not None:
-            found.append((v, parse(text)))
+            found.append((v, _with_names(c, v, parse(text))))
     return found
+
+
+def _with_names(c: Context, v: Variable, parsed: CellMethods) -> CellMethods:
+    """Return cell methods with the names of dimensions and scalar coordinates in place of their paths (section 2.7)."""
+    if not any("/" in name for entry in parsed.entries for name in entry.names):
+        return parsed
+    entries = (e._replace(names=tuple(_without_path(c, v, name) for name in e.names)) for e in parsed.entries)
+    return parsed._replace(entries=tuple(entries))
+
+
+def _without_path(c: Context, v: Variable, name: str) -> str:
+    """Return the name of what a path leads to if that belongs to `v`, or else the path."""
+    target, _ = c.resolver.variable(name, v.group)
+    if c.resolver.dimension(name, v.group) in v.dimensions or (
+        target is not None and (coordinate_of(c, v, target.name) is target)
+    ):
+        return name.rpartition("/")[2]
+    return name
 
 
 @once

@@ -162,3 +162,13 @@ def test_a_name_that_leads_nowhere_is_told_of_once(
 ) -> None:
     found = findings(_referring(attribute, text.format(name), group=group), data=False)
     assert [f.code for f in found if f.severity == "error"] == [expected or code]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [("/x: mean /h: point", []), ("../x: mean ../h: point", []), ("x: mean h: point", []), ("/top: mean", ["CEL003"])],
+)
+def test_cell_methods_name_dimensions_and_scalar_coordinates_by_path(names: str, expected: list[str]) -> None:
+    text = tree("/h").replace("float top(x)", 'double h ; h:standard_name = "height" ; float top(x)')
+    text = text.replace("t:coordinates", f't:cell_methods = "{names}" ; t:coordinates')
+    assert codes(text, "CEL003") == expected
