@@ -78,8 +78,8 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
         dims = tuple(partial.recipe.window.array.dims[a] for a in specs.axes)
         old = next((v.arrays for v in basis.group.statistics[dims] if v.level == specs.level), {})
         axis = basis.axis
-        # The pyramid grows with the array, so the earlier state may not have this level, or have fewer of its cells along
-        # another axis, if it grew in place along that one.
+        # The pyramid grows with the array, so the earlier state may not have this level, or have fewer of its cells
+        # along another axis, if it grew in place along that one.
         if old and all(a == axis or n == spec.shape[a] for a, n in enumerate(old["count"].shape)):
             stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
         if stay == box[axis][1] - box[axis][0]:

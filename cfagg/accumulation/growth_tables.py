@@ -159,8 +159,9 @@ def infinite_before(basis: Basis | None) -> int:
     extra = None if basis is None else basis.group.extra
     if basis is None or extra is None:
         return 0
-    # What is final along another axis is another part.
-    return extra.excluded.nonfinite if extra.growth is None or basis.group.grows != basis.axis else extra.growth.infinite
+    if extra.growth is None or basis.group.grows != basis.axis:  # what is final along another axis is another part
+        return extra.excluded.nonfinite
+    return extra.growth.infinite
 
 
 def write_tables(partial: PartialSums, target: Target, table: Int64, related: Sequence[Neighbour]) -> None:
