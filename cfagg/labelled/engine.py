@@ -15,6 +15,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError, UnsupportedError
 from cfagg.formats.opening import KERCHUNK
+from cfagg.labelled.missing_times import with_missing_times
 from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import a_place
 
@@ -189,7 +190,7 @@ def _open(
             source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size, index=index
         )
         try:
-            ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
+            ds = StoreBackendEntrypoint().open_dataset(store, **with_missing_times(decoding))
         except CfaggError:
             raise
         except Exception as error:  # damaged metadata in valid JSON can raise anything

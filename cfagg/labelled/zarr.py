@@ -41,6 +41,7 @@ from cfagg.formats.zarr.settings import no_codec, open_plainly, text_of, unequal
 from cfagg.formats.zarr.vetting import COARSE
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.indexed import IndexedArray, IndexedLabels
+from cfagg.labelled.missing_times import with_missing_times
 from cfagg.storage.store import raise_ours
 from cfagg.storage.tree import listed
 from cfagg.storage.urls import Url
@@ -217,7 +218,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                         _check_count(str(store), name, _chunks(array)[0])
                 opened.workers = workers
                 opened.unpack = decoding.get("mask_and_scale") is not False
-                return StoreBackendEntrypoint().open_dataset(opened, **decoding)
+                return StoreBackendEntrypoint().open_dataset(opened, **with_missing_times(decoding))
         except FragmentReadError as error:
             if isinstance(store, CheckedStore):
                 _find_problem(store, group or "", error)  # a document is not a partition

@@ -50,6 +50,8 @@ def as_coordinates(variables: Mapping[Any, xr.Variable]) -> dict[Any, xr.Variabl
 
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     """Return a variable whose values can be encoded, else raise an error: at once, for Dask arrays when computed."""
+    if variable.dtype.kind == "O" and not variable.chunks:
+        variable = _numbered(variable)
     encoding = variable.encoding
     try:
         stored = np.dtype(encoding.get("dtype") or variable.dtype)
@@ -98,6 +100,25 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
         check(np.asarray(values[part]))
     loaded = variable.copy(data=values)
     return _dates_checked(loaded, name, held) if variable.dtype.kind in "mM" else loaded
+
+
+def _numbered(variable: xr.Variable) -> xr.Variable:
+    """Return dates of cftime as numbers if some are missing, which xarray does not encode; others unchanged."""
+    from xarray.conventions import encode_cf_variable
+
+    units, missing = str(variable.encoding.get("units", "")), variable.isnull().values
+    known = variable.values[~missing]
+    dated = all(hasattr(one, "calendar") for one in known[:1]) if known.size else " since " in units
+    if not (missing.any() and dated):
+        return variable
+    said = {k: variable.encoding[k] for k in ("units", "calendar") if k in variable.encoding}
+    numbers, attributes = np.full(variable.shape, np.nan), {**variable.attrs, **said}
+    if known.size:
+        encoded = encode_cf_variable(type(variable)(("_",), known, encoding=said))
+        numbers[~missing], attributes = encoded.values, {**variable.attrs, **encoded.attrs}
+        attributes.pop("_FillValue", None)
+    kept = {k: v for k, v in variable.encoding.items() if k not in said}
+    return type(variable)(variable.dims, numbers, attributes, kept)
 
 
 def _is_rounded(fill: Any, dtype: np.dtype[Any]) -> bool:

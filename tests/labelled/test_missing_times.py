@@ -1,0 +1,74 @@
+"""Missing times in calendars that NumPy lacks, which xarray reads as the date in their units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+
+
+def made(path: Path, dtype: str, fill: float, values: list[float], calendar: str = "360_day") -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", len(values))
+        when = file.createVariable("when", dtype, ("x",), fill_value=fill)
+        when.setncatts({"units": "days since 2000-01-01", "calendar": calendar})
+        when[:] = values
+        file.createVariable("v", "f4", ("x",))[:] = np.arange(len(values))
+        file["v"].coordinates = "when"
+    return path
+
+
+def days(dates: Any) -> list[str | None]:
+    return [None if isinstance(one, float) else one.strftime("%d") for one in np.ravel(dates)]
+
+
+CASES = [
+    ("f8", np.nan, [1, np.nan, 3]),
+    ("f4", 1e20, [1e20, 1, 1e20]),
+    ("i4", -999, [-999, 1, 2]),
+    ("f8", 1.5, [1.5] * 2),
+]
+
+
+@pytest.mark.parametrize(("dtype", "fill", "values"), CASES)
+def test_they_are_missing_however_they_are_stored(tmp_path: Path, dtype: str, fill: float, values: list[float]) -> None:
+    path = made(tmp_path / "a.nc", dtype, fill, values)
+    expected = [None if np.isnan(v) or v == fill else f"{int(v) + 1:02}" for v in values]
+    cfagg.convert(path, tmp_path / "a.zarr")
+    for found in (
+        cfagg.read(path),
+        cfagg.read(path, chunks={}),
+        cfagg.read(path, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)),
+        cfagg.aggregate([path]),
+        cfagg.read(tmp_path / "a.zarr"),
+    ):
+        assert days(found.when.values) == expected
+        assert found.when.isnull().values.tolist() == [one is None for one in expected]
+
+
+def test_other_options_of_decoding_and_calendars_are_as_in_xarray(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.nc", "f8", np.nan, [1, np.nan, 3])
+    for options in ({"decode_times": False}, {"decode_times": {"when": False}}, {"mask_and_scale": False}):
+        given: Any = options
+        if "mask_and_scale" in given:
+            assert days(cfagg.read(path, **given).when.values) == ["02", None, "04"]
+        else:
+            xr.testing.assert_identical(cfagg.read(path, **given), xr.open_dataset(path, **given))
+    usual = made(tmp_path / "b.nc", "f8", np.nan, [1, np.nan, 3], "standard")
+    xr.testing.assert_identical(cfagg.read(usual), xr.open_dataset(usual))
+
+
+@pytest.mark.parametrize(("dtype", "fill", "values"), CASES)
+def test_they_are_missing_in_what_is_written(tmp_path: Path, dtype: str, fill: float, values: list[float]) -> None:
+    found = cfagg.read(made(tmp_path / "a.nc", dtype, fill, values))
+    cfagg.write(found, tmp_path / "b.nc")
+    again = cfagg.read(tmp_path / "b.nc")
+    assert days(again.when.values) == days(found.when.values)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert (file["when"].dtype, file["when"].calendar) == (np.dtype(dtype), "360_day")
