@@ -85,7 +85,8 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
     where = _master(aggregation)
     fill = declared_fill(aggregation.attributes, where)
     meant = read_as(dtype, aggregation.attributes)
-    if fill is None or (aggregation.attributes.get("_FillValue") is None and not typed_fills((fill,), meant)):
+    bare = aggregation.attributes.get("_FillValue") is None
+    if fill is None or (bare and not typed_fills((reinterpret(fill, dtype, meant),), meant)):
         # No element can equal a `missing_value` that the type lacks.
         return math.nan if dtype.kind == "f" else None
     if dtype.kind == "f":
