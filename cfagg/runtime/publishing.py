@@ -301,8 +301,7 @@ def put(new: Path, target: Path, old: Path, *, create: bool = False) -> None:
         except BaseException:
             put_back(old, target)
             raise
-    sync_directory(target.parent)
-    sync_directory(new.parent)
+    _sync_names(target, new)
 
 
 def put_back(old: Path, target: Path) -> None:
@@ -326,8 +325,19 @@ def replace_file(new: Path, target: Path, *, create: bool = False) -> None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(target))
     if not (create and _rename(new, target, linux=1, darwin=4)):
         new.replace(target)
-    for folder in dict.fromkeys((target.parent, new.parent)):
-        sync_directory(folder)
+    _sync_names(target, new)
+
+
+def _sync_names(target: Path, new: Path) -> None:
+    """Force to disk that `new` has become `target`; an error says that it has, as this cannot be undone safely."""
+    try:
+        for folder in dict.fromkeys((target.parent, new.parent)):
+            sync_directory(folder)
+    except OSError as error:
+        raise TargetError(
+            f"{public_name(target)} is complete and in its place, but a power failure could still take it away: "
+            f"{reason(error)}; look after the disk, and run again if it is gone"
+        ) from error
 
 
 def write_all(file: FileIO, data: bytes | memoryview) -> None:

@@ -116,6 +116,28 @@ def test_where_two_renames_are_needed_the_first_is_on_disk_before_the_second(tmp
     assert disk == [("from", ["new", "old"]), ("to", []), ("to", ["target"]), ("from", ["old"])]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_in_its_place_but_not_surely_on_disk_is_said_to_be_that(tmp_path, monkeypatch, whole):
+    def fails(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(publishing, "sync_directory", fails)
+    (tmp_path / "a").write_text("old")
+    if whole:
+        tree(tmp_path / "new", "new")
+        (tmp_path / "a").unlink()
+    else:
+        (tmp_path / "new").write_text("new")
+    with (
+        pytest.raises(TargetError, match=r"a is complete and in its place, but a power failure .*: Input/output error"),
+        refusals_of(tmp_path / "a"),
+    ):
+        (publishing.put if whole else publishing.replace_file)(
+            tmp_path / "new", tmp_path / "a", *([tmp_path / "former"] if whole else [])
+        )
+    assert (tmp_path / "a" / "c" / "0" if whole else tmp_path / "a").read_text() == "new"
+
+
 def test_a_directory_that_got_its_name_back_has_it_on_disk(tmp_path, disk):
     tree(tmp_path / "old", "0")
     publishing.put_back(tmp_path / "old", tmp_path / "target")
