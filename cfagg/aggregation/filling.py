@@ -52,8 +52,9 @@ class Builder:
         self.ragged: tuple[Any, ...] = ()
         #: Names of the arrays, box by box.
         self.names: list[str] = []
-        #: Attributes that differ between their members, likewise.
+        #: Attributes that differ between their members, likewise; and those of shared variables, by name.
         self.differing: list[tuple[str, ...]] = []
+        self.left: dict[str, tuple[str, ...]] = {}
 
     def add(self, rows: Int64) -> None:
         """Add the array of one box; variables are shared with other arrays if they also have the same references."""
@@ -159,10 +160,12 @@ class Builder:
             self._coordinate(name, spans, made, bounds, own[0], content)
         self._uses(content, name, {k: v for k, v in stated.attributes.items() if k not in BOUNDS})
         names[stated.name] = names[said] = name
+        self.left[name] = made.master.differing
         variable = self.contents.variables[name]
         if own[0].bounds_stated is not None:
             of = next((str(variable.attributes[k]) for k in BOUNDS if k in variable.attributes), None)
             if of is not None:
+                self.left[of] = () if bounds is None else bounds.master.differing
                 self._uses(content, of, own[0].bounds_stated.attributes)
                 names[own[0].bounds_stated.name] = names[own[0].bounds_stated.name.rpartition("/")[2]] = of
         return name
@@ -317,6 +320,7 @@ class Builder:
             heads = spans == [base] and base not in self.contents.variables
             name = self.contents.head(base, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
+        self.left[name] = made.master.differing
         return name, key
 
     def _large(
@@ -390,7 +394,9 @@ class Builder:
                 size[k] = n
             sizes.append(size)
         stated = [d.stated for d in described]
-        self.differing.append(self.arrays.add(self.contents, name, rows, stated, sizes, axes, spans, own))
+        differing = self.arrays.add(self.contents, name, rows, stated, sizes, axes, spans, own)
+        shared = (f"{one}:{left}" for _, one, _ in self.used for left in self.left.get(one, ()))
+        self.differing.append((*differing, *dict.fromkeys(shared)))
         array = self.contents.variables[name]
         attributes = {k: v for k, v in array.attributes.items() if k != "coordinates"}
         self.contents.refers[name] = {}, absent(attributes, names)

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.masters import Master, conformed, distinct, master_of
+from cfagg.aggregation.masters import Master, common, conformed, distinct, master_of
 from cfagg.aggregation.matrix import irregular
 from cfagg.cf.joining import Boxes, Coordinate, Stated, with_units_of
 
 __all__ = ["Assembled", "along_axis", "assembled", "with_bounds"]
 
 Int64 = npt.NDArray[np.int64]
+
+#: Attributes on the meaning of integers, which may be written in several ways.
+_OF_NUMBERS = frozenset({"start_index", "flag_values", "flag_masks", "flag_meanings"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,6 +48,11 @@ def assembled(
     chosen = np.union1d(rows[heads], rows[odd])
     stated = {int(row): stated_of(int(row)) for row in chosen}
     master = master_of(distinct(stated.values()))
+    # Their attributes may differ even so; those on what the numbers mean are of the first, as the values are.
+    _, differing = common([one.attributes for one in distinct(map(stated_of, rows.tolist()))])
+    differing = tuple(name for name in differing if name not in _OF_NUMBERS)
+    left = {k: v for k, v in master.attributes.items() if k not in differing}
+    master = replace(master, attributes=left, differing=differing)
     first = values_of(int(chosen[0]))
     if first.dtype == object:
         # Characters were joined into texts, out of their encoding, when they were read.

@@ -105,3 +105,18 @@ def test_a_file_that_grows_has_the_attributes_as_if_it_had_been_made_at_once(tmp
     with xr.open_dataset(tmp_path / "once.nc") as made:
         assert made["tas_1"].attrs["source_id"] == "B"
     assert once == grown
+
+
+def test_attributes_of_coordinates_that_differ_are_left_out_and_listed(tmp_path: Path) -> None:
+    files = [str(month(tmp_path / f"{n}.nc", n)) for n in range(3)]
+    for n, path in enumerate(files):
+        with netCDF4.Dataset(path, "a") as file:
+            for name, variable in file.variables.items():
+                variable.comment = f"{name} {n}"
+                variable.note = "the same"
+    found = cfagg.aggregate(files, concatenate=False)
+    dropped = found.cfagg.report.groups[0].dropped
+    others = [name for name in found.coords if name != "tas"]
+    assert others
+    assert {"comment", *(f"{name}:comment" for name in others)} <= set(dropped)
+    assert all("comment" not in found[name].attrs and found[name].attrs["note"] == "the same" for name in others)
