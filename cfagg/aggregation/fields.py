@@ -14,7 +14,9 @@ from cfagg.aggregation.matrix import Blocks
 from cfagg.arrays.opening import open_any, open_reader
 from cfagg.arrays.slabs import SlabReader
 from cfagg.arrays.source import Source
+from cfagg.arrays.store_fragments import changed
 from cfagg.cf.joining import Stated
+from cfagg.storage.handles import handles
 
 __all__ = ["Fields", "by_fields"]
 
@@ -38,6 +40,9 @@ class Fields:
             large = (p.stated for d in one.described for p in d.parts.values() if p.values is None)
             names = dict.fromkeys(stated.name for stated in (*(d.stated for d in one.described), *large))
             self._known[file] = {known: _fields(source, known) for known in names}
+            key, then = handles.get(one.place).key, one.state
+            if then is not None and (key.size, key.modified, key.inode) != (then.size, then.mtime_ns, then.inode):
+                raise changed(one.place, f"variable {name!r}")
         return self._known[file][name]
 
 

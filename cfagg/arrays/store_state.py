@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -43,6 +44,8 @@ def state_now(place: str, links: Iterable[str], seen: Seen) -> tuple[int, str] |
     """Return the present size and digest of what was read of a store, or `None` if all its metadata are gone."""
     store = store_at(place) if isinstance(place, Url) else LocalStore(place, links)
     documents, arrays = seen
+    if any(".." in path.split("/") for path in arrays):  # of an index that leads out of the store
+        return None
     found = {key: raw for key in documents if (raw := store.read(key)) is not None}
     return _state(store, found, arrays) if found else None
 
@@ -57,8 +60,10 @@ def _state(store: Any, found: Mapping[str, bytes], arrays: Sequence[str]) -> tup
         for folder, folders, names in os.walk(f"{store.path}/{path.lstrip('/')}"):
             folders.sort()
             for name in sorted(names):
-                status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
-                place = f"{folder.removeprefix(store.path)}/{name}"
-                own = f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
+                state = ""
+                with suppress(OSError):  # such as for a link to nothing
+                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
+                    state = f"{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
+                own = f"{folder.removeprefix(store.path)}/{name}\0{state}\n"
                 digest.update(own.encode("utf-8", "surrogatepass"))
     return size, digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import cfagg
 from cfagg.aggregation import fields
 from cfagg.aggregation.building import build
 from cfagg.aggregation.joining import join_files
-from cfagg.aggregation.scanning import scan
+from cfagg.aggregation.scanning import Scanner, scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_any
 from cfagg.demo import sample
@@ -675,6 +676,17 @@ def test_fields_of_a_pp_file_that_changed_since_it_was_scanned_are_refused(tmp_p
     path.write_bytes(path.read_bytes()[:-400] + b"\x43" * 396 + path.read_bytes()[-4:])
     with pytest.raises(FragmentMismatchError, match=r"a\.pp has changed since it was scanned"):
         found.air_temperature.load()
+
+
+def test_addresses_of_fields_are_not_taken_from_a_pp_file_that_changed_after_the_scan(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(sample("pp/air_temp.pp").read_bytes())
+    scanner = Scanner()
+    joined = join_files(scanner.scan([str(path)]), scanner.rules)
+    name = joined.scanned[0].described[0].stated.name
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(FragmentMismatchError, match=r"a\.pp has changed since it was scanned"):
+        fields.Fields(joined).of(0, name)
 
 
 def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None:
