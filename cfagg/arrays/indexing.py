@@ -16,7 +16,6 @@ import numpy.typing as npt
 from cfagg.arrays.reader import Reader
 from cfagg.display.sizes import count_text
 from cfagg.errors import SelectionError
-from cfagg.model import Regular
 
 __all__ = ["outer", "read_like_numpy"]
 
@@ -46,7 +45,8 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
         found = reader.read([e.reshape(-1) if isinstance(e, np.ndarray) else e for e in entries])
         found = np.moveaxis(found, axis - sum(isinstance(e, int) for e in entries[:axis]), 0)
     else:
-        found = _scattered(reader, advanced, [i.reshape(-1) for i in index], entries)
+        found = reader.points([e if isinstance(e, slice) else np.asarray(e, np.int64) for e in entries])
+        return _arranged(found, given, index[0].ndim)
     shape = index[0].shape
     found = found.reshape(shape + found.shape[1:])
     return _arranged(found, given, len(shape))
@@ -68,27 +68,6 @@ def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int) -> npt.
     if all(is_list[first:last]):
         found = np.moveaxis(found, range(count), range(first, first + count))
     return found
-
-
-def _scattered(reader: Reader, axes: Sequence[int], index: Sequence[Int64], entries: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return elements by lists of indices along `axes` and slices along the others, with the points first."""
-    places = [_forward(reader, i, d) for i, d in zip(index, axes, strict=True)]
-    rest = [len(range(*e.indices(n))) for e, n in zip(entries, reader.shape, strict=True) if isinstance(e, slice)]
-    out = np.empty((len(places[0]), *rest), reader.dtype)
-    cell = np.zeros(len(places[0]), np.int64)
-    for i, d in zip(places, axes, strict=True):
-        axis = reader.grid.axes[d]
-        within = i // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, i, "right") - 1
-        cell = cell * reader.grid.matrix_shape[d] + within
-    order = np.argsort(cell, kind="stable")
-    for part in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else ():
-        wanted, where = list(entries), []
-        for i, d in zip(places, axes, strict=True):
-            wanted[d], inverse = np.unique(i[part], return_inverse=True)
-            where.append(inverse)
-        block = np.moveaxis(reader.read(wanted), axes, range(len(axes)))
-        out[part] = block[tuple(where)]
-    return out
 
 
 def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any]:
@@ -146,11 +125,3 @@ def _entries(entry: Any, masks: bool) -> list[Any]:
 
 def _has_ellipsis(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, tuple) and any(e is Ellipsis for e in key))
-
-
-def _forward(reader: Reader, index: Int64, dimension: int) -> Int64:
-    """Return indices counted from the start."""
-    size = reader.shape[dimension]
-    if index.size and not -size <= int(index.min()) <= int(index.max()) < size:
-        raise SelectionError(f"{reader.label}: dimension {dimension}: an index is outside size {size}")
-    return np.where(index < 0, index + size, index)

@@ -68,10 +68,7 @@ class LazyArray:
     @cached_property
     def grid(self) -> Grid:
         """Its chunks or partitions."""
-        reader = self.reader
-        if reader.grid.size <= 1 and reader.chunks is not None and len(reader.chunks) == len(self.shape):
-            return Grid.regular(self.shape, [max(min(c, n), 1) for c, n in zip(reader.chunks, self.shape, strict=True)])
-        return reader.grid
+        return self.reader.stored_grid
 
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:

@@ -6,6 +6,7 @@ that fills one output buffer, block by block, in a few threads (`cfagg.arrays.bl
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,9 @@ from cfagg.errors import LimitError, SelectionError
 from cfagg.model import Grid, Regular
 
 __all__ = ["Reader", "Selection", "whole"]
+
+#: Elements of a cell that are read together for some of them; more are only read if they are few for each of these.
+_TOGETHER, _EACH = 1 << 18, 4
 
 #: One entry per dimension: slice, integer, index array or mask.
 Selection = Sequence[slice | int | npt.ArrayLike]
@@ -64,6 +68,13 @@ class Reader(ABC):
     def cells(self) -> Grid:
         """The grid with which selections are intersected."""
         return self.grid
+
+    @property
+    def stored_grid(self) -> Grid:
+        """The grid of its partitions or, of a single one, that of the chunks in which it is stored."""
+        if self.grid.size > 1 or self.chunks is None or len(self.chunks) != len(self.shape):
+            return self.grid
+        return Grid.regular(self.shape, [max(min(c, n), 1) for c, n in zip(self.chunks, self.shape, strict=True)])
 
     def read(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         """Return the selected values, without the dimensions selected by integers.
@@ -118,22 +129,32 @@ class Reader(ABC):
         """
         return None
 
-    def points(self, index: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
-        """Return single elements: `index` has an array per dimension, which are broadcast; each cell is read once."""
-        places = np.broadcast_arrays(
-            *(_forward(i, n, d) for d, (i, n) in enumerate(zip(index, self.shape, strict=True)))
-        )
-        flat = [p.reshape(-1) for p in places]
-        cell = np.zeros(flat[0].shape, np.int64)
-        for i, axis, count in zip(flat, self.grid.axes, self.grid.matrix_shape, strict=True):
+    def points(self, selection: Sequence[slice | npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
+        """Return elements by index arrays, which are broadcast together, for some dimensions, and slices for others.
+
+        The dimensions of the arrays come first. Each cell is read once, and of large cells a few points at a time.
+        """
+        axes = [d for d, one in enumerate(selection) if not isinstance(one, slice)]
+        lists = [_forward(selection[d], self.shape[d], f"{self.label}: dimension {d}") for d in axes]
+        slices = ((one, n) for one, n in zip(selection, self.shape, strict=True) if isinstance(one, slice))
+        rest = [len(range(*one.indices(n))) for one, n in slices]
+        broadcast = np.broadcast_arrays(*lists)
+        places, grid = [i.reshape(-1) for i in broadcast], self.stored_grid
+        cell = np.zeros(places[0].shape, np.int64)
+        for i, d in zip(places, axes, strict=True):
+            axis = grid.axes[d]
             within = i // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, i, "right") - 1
-            cell = cell * count + within
+            cell = cell * grid.matrix_shape[d] + within
         order = np.argsort(cell, kind="stable")
-        out = np.empty(cell.shape, self.dtype)
-        for part in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else ():
-            needed = [np.unique(i[part], return_inverse=True) for i in flat]
-            out[part] = self.read([values for values, _ in needed])[tuple(inverse for _, inverse in needed)]
-        return out.reshape(places[0].shape)
+        out = np.empty((len(order), *rest), self.dtype)
+        for points in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else ():
+            for part in _close(places, points, math.prod(rest)):
+                wanted, where = list(selection), []
+                for i, d in zip(places, axes, strict=True):
+                    wanted[d], inverse = np.unique(i[part], return_inverse=True)
+                    where.append(inverse)
+                out[part] = np.moveaxis(self.read(wanted), axes, range(len(axes)))[tuple(where)]
+        return out.reshape(*broadcast[0].shape, *rest)
 
     @abstractmethod
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
@@ -145,9 +166,24 @@ def whole(shape: Sequence[int]) -> Grid:
     return Grid.regular(shape, [max(n, 1) for n in shape])
 
 
-def _forward(index: npt.NDArray[np.int64], size: int, dimension: int) -> npt.NDArray[np.int64]:
+def _forward(given: Any, size: int, what: str) -> npt.NDArray[np.int64]:
     """Return indices counted from the start."""
-    index = np.asarray(index)
+    index = np.asarray(given)
     if index.size and not -size <= int(index.min()) <= int(index.max()) < size:
-        raise SelectionError(f"dimension {dimension}: an index is outside size {size}")
+        raise SelectionError(f"{what}: an index is outside size {size}")
     return np.where(index < 0, index + size, index)
+
+
+def _close(
+    places: Sequence[npt.NDArray[np.int64]], points: npt.NDArray[np.int64], size: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield points in groups whose indices along all axes combine to few more elements, each of them of `size`."""
+    distinct = [np.unique(i[points]) for i in places]
+    counts = [len(one) for one in distinct]
+    if max(counts) == 1 or math.prod(counts) * size <= max(_TOGETHER, _EACH * size * len(points)):
+        yield points
+        return
+    longest = counts.index(max(counts))
+    below = places[longest][points] < distinct[longest][max(counts) // 2]
+    yield from _close(places, points[below], size)
+    yield from _close(places, points[~below], size)

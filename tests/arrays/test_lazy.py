@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
 import cfagg
+from cfagg.arrays import reader
 from cfagg.arrays.given import MemoryReader
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
@@ -74,6 +75,34 @@ def test_indexing_is_that_of_numpy(lazy: LazyArray, key: Any) -> None:
     found = lazy[key]
     assert np.shape(found) == np.shape(expected)
     assert np.array_equal(found, expected)
+
+
+@given(keys())
+def test_every_key_gives_the_same_where_few_elements_are_read_together(lazy: LazyArray, key: Any) -> None:
+    try:
+        expected = VALUES[key]
+    except IndexError:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "_TOGETHER", 1)
+        patch.setattr(reader, "_EACH", 1)
+        found = lazy[key]
+    assert np.array_equal(found, expected)
+    assert np.shape(found) == np.shape(expected)
+
+
+def test_points_of_a_large_cell_are_read_without_all_combinations_of_their_indices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = (150, 160, 170)
+    master = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    xr.Dataset({"v": (("a", "b", "c"), master)}).to_netcdf(tmp_path / "a.nc")
+    places = [np.random.default_rng(d).integers(0, n, 200) for d, n in enumerate(shape)]
+    read, sizes = reader.Reader.read, []
+    monkeypatch.setattr(reader.Reader, "read", lambda *args: sizes.append((f := read(*args)).size) or f)
+    assert np.array_equal(cfagg.open_array(tmp_path / "a.nc", "v")[tuple(places)], master[tuple(places)])
+    assert max(sizes) <= reader._TOGETHER
+    assert len(sizes) <= 32
 
 
 @given(st.tuples(st.lists(st.integers(-7, 6)), st.slices(5), hn.arrays(bool, 4)))
