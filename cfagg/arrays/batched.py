@@ -28,7 +28,7 @@ from cfagg.formats.zarr.remote_batches import AT_ONCE, read_remote_chunks, read_
 from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
-__all__ = ["batches", "cut", "grain"]
+__all__ = ["batches", "cut", "grain", "is_remote"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -90,7 +90,7 @@ def batches(
         return
     room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
     read = _Job(array, decoder, rows, made, out, alone).read
-    if not _is_remote(array):
+    if not is_remote(array):
         yield from (partial(read, box, 1) for box in _boxes(rows, room, mixed=False))
         return
     threads = AT_ONCE if at_once is None else max(at_once, 1)
@@ -105,7 +105,7 @@ def batches(
 
 def grain(array: ZarrArray, made: Plan) -> int:
     """Return the number of parts of a plan that are read without contention for the interpreter lock."""
-    if array.shards is None and not _is_remote(array) and worth_compiling(array.decoder, len(made)):
+    if array.shards is None and not is_remote(array) and worth_compiling(array.decoder, len(made)):
         import cfagg.kernels.files  # noqa: F401 - from here on it is used
 
         return -(-len(made) // BATCH_CHUNKS)
@@ -113,7 +113,7 @@ def grain(array: ZarrArray, made: Plan) -> int:
     return -(-len(made) // UNPACKED) if packed else len(made)
 
 
-def _is_remote(array: ZarrArray) -> bool:
+def is_remote(array: ZarrArray) -> bool:
     """Return whether every read of an object is a request to another machine."""
     return isinstance(array.store, Url) and array.opens is None
 
@@ -217,10 +217,10 @@ class _Job:
                 held.append(int(r.shard[s.start]))
                 places.append(r.within[s])
             inside = positions(array.shards.counts(array.objects, held), places)
-            if _is_remote(array):
+            if is_remote(array):
                 return read_remote_shard(array, array.shards, held, inside, memory, at_once)
             return read_shard(array, array.shards, held, inside, memory)
-        if _is_remote(array):
+        if is_remote(array):
             cells = itertools.product(*(r.cell[s].tolist() for r, s in zip(rows, box, strict=True)))
             return read_remote_chunks(array, self.decoder, [array.key(c) for c in cells], memory, at_once)
         done: list[int] = []

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cfagg.arrays.subarray import Fragment, Indices, assemble, push
 from cfagg.runtime.budget import processors
 
-__all__ = ["BLOCK_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
+__all__ = ["BLOCK_BYTES", "SHARE_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
 
 #: Stored bytes of one block: large enough that a request costs little, small enough that a few of them fit in memory
 #: caches together.

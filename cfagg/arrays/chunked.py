@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.batched import batches, cut, grain
+from cfagg.arrays.batched import batches, cut, grain, is_remote
 from cfagg.arrays.blocks import Work, constant, copy, place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
 from cfagg.formats.metadata.stores import LocalStore, Store
 from cfagg.formats.zarr.chunks import read_box, read_chunk
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
+from cfagg.formats.zarr.remote_batches import AT_ONCE
 from cfagg.formats.zarr.stored import stored_boxes
+from cfagg.model import Grid
 
 __all__ = ["ZarrReader", "local_reader"]
 
@@ -66,6 +68,10 @@ class ZarrReader(Reader):
         if type(self).chunk is not _CHUNK or decoder is None or not out.flags.writeable:
             return (partial(self._read, made, out, k) for k in range(len(made)))
         return batches(self.array, decoder, made, out, partial(self._read, made, out), self.workers)
+
+    def at_once(self, grid: Grid) -> int:
+        """Return how many chunks are read at the same time where they are read one by one."""
+        return AT_ONCE if self.workers is None and is_remote(self.array) else super().at_once(grid)
 
     def _parts(self, made: Plan) -> int:
         return grain(self.array, made)

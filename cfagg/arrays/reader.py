@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.blocks import Work, run
+from cfagg.arrays.blocks import SHARE_BYTES, Work, run
 from cfagg.arrays.plan import Plan, plan
 from cfagg.errors import LimitError, SelectionError
 from cfagg.model import Grid, Regular
+from cfagg.runtime.budget import processors
+from cfagg.runtime.threads import run_threads
 
 __all__ = ["Reader", "Selection", "whole"]
 
@@ -147,14 +149,27 @@ class Reader(ABC):
             cell = cell * grid.matrix_shape[d] + within
         order = np.argsort(cell, kind="stable")
         out = np.empty((len(order), *rest), self.dtype)
-        for points in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else ():
-            for part in _close(places, points, math.prod(rest)):
-                wanted, where = list(selection), []
-                for i, d in zip(places, axes, strict=True):
-                    wanted[d], inverse = np.unique(i[part], return_inverse=True)
-                    where.append(inverse)
-                out[part] = np.moveaxis(self.read(wanted), axes, range(len(axes)))[tuple(where)]
+
+        def fill(part: npt.NDArray[np.int64]) -> None:
+            wanted, where = list(selection), []
+            for i, d in zip(places, axes, strict=True):
+                wanted[d], inverse = np.unique(i[part], return_inverse=True)
+                where.append(inverse)
+            out[part] = np.moveaxis(self.read(wanted), axes, range(len(axes)))[tuple(where)]
+
+        cells = np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else []
+        parts = (part for points in cells for part in _close(places, points, math.prod(rest)))
+        count = min(self.at_once(grid), len(cells))
+        for _ in run_threads(fill, parts, count, "points") if count > 1 else map(fill, parts):
+            pass
         return out.reshape(*broadcast[0].shape, *rest)
+
+    def at_once(self, grid: Grid) -> int:
+        """Return how many cells of a grid are read at the same time where they are read one by one."""
+        if self.workers is not None:
+            return max(int(self.workers), 1)
+        size = math.prod(self.shape) * self.dtype.itemsize
+        return min(processors(), 8) if size >= SHARE_BYTES * grid.size else 1
 
     @abstractmethod
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,21 @@ def test_an_array_of_an_object_store_is_read_pickled_and_cut(source: str) -> Non
     assert np.array_equal(found[[22, 0], ::-1], VALUES[[22, 0], ::-1])
     assert np.array_equal(pickle.loads(pickle.dumps(found))[5], VALUES[5])
     assert np.array_equal(found.to_dask().compute(scheduler="synchronous"), VALUES)
+
+
+def test_single_elements_of_several_chunks_are_requested_at_the_same_time(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cfagg.open_array(source, "tas")
+    ask, together = Transport.ask, threading.Barrier(6, timeout=20)
+
+    def all_at_once(*args: Any, **options: Any) -> Any:
+        together.wait()
+        return ask(*args, **options)
+
+    monkeypatch.setattr(Transport, "ask", all_at_once)
+    places = [0, 0, 12, 12, 22, 22], [0, 2, 1, 2, 0, 2]
+    assert np.array_equal(found[places], VALUES[places])
 
 
 def test_chunks_go_from_one_object_store_into_another_as_they_are(source: str, keyed: Bucket, tmp_path: Path) -> None:
