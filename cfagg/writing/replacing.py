@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from cfagg.arrays.reference_source import aggregation_of
 from cfagg.arrays.source import Source, open_source
 from cfagg.arrays.zarr_source import ZarrSource
-from cfagg.errors import AccessError, CfaggError, TargetError
+from cfagg.errors import AccessError, CfaggError, SourceNotFoundError, TargetError
 from cfagg.formats.kerchunk.store import ReferenceStore
 from cfagg.formats.opening import format_of, is_store
 from cfagg.model import Aggregation, Partitions
@@ -90,9 +89,16 @@ def is_one_of(target: Path | Url, files: Iterable[str]) -> bool:
 
 def refuse_data(target: str, by: str) -> None:
     """Raise an error if an existing file that something else would replace is data, or part of a Zarr store."""
-    found = None
-    with suppress(CfaggError):
+    if not is_url(target) and not os.path.isfile(target):  # noqa: PTH113
+        return  # directories and devices are not replaced
+    try:
         found = format_of(handles.get(target))
+    except SourceNotFoundError:
+        return
+    except CfaggError as error:
+        raise TargetError(
+            f"{target} was not replaced, as it may be data: {error.message}; remove it first, or give another name"
+        ) from error
     if found is None and not is_url(target):
         folders = Path(os.path.abspath(target)).parents  # noqa: PTH100
         found = next(("part of a Zarr store" for folder in folders if is_store(folder)), None)

@@ -339,3 +339,9 @@ def test_reports_pictures_and_indexes_replace_no_data_even_if_they_may_overwrite
     status = cli.main([*words.split(), "--overwrite"])
     assert (status, "is data (" in capsys.readouterr().err) == (2, True)
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_a_file_that_cannot_be_read_is_replaced_by_no_report(closed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = said(capsys, "check", closed / "a.nc", "-o", closed / "b.nc", "--overwrite")
+    assert status == 2
+    assert "b.nc was not replaced, as it may be data" in told
