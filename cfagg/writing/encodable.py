@@ -15,10 +15,14 @@ from cfagg.cf.missing import typed_fills
 from cfagg.cf.packing import read_as
 from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggError, ConformError, UnsupportedError
+from cfagg.formats.zarr.attributes import fill_of
 from cfagg.writing.netcdf import blocks
 
 if TYPE_CHECKING:
     import xarray as xr
+
+#: Errors of xarray about dates that it does not encode.
+_FLAWS = (KeyError, NotImplementedError, TypeError, ValueError)
 
 __all__ = ["as_coordinates", "encodable", "named_dates", "of_their_type", "with_gaps"]
 
@@ -52,11 +56,16 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     """Return a variable whose values can be encoded, else raise an error: at once, for Dask arrays when computed."""
     if variable.dtype.kind == "O" and not variable.chunks:
         variable = _numbered(variable)
+    if variable.dtype.kind == "M" and not variable.chunks:
+        variable = _encoded_gaps(variable)
     encoding = variable.encoding
     try:
         stored = np.dtype(encoding.get("dtype") or variable.dtype)
     except TypeError as error:
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
+    if stored.kind in "iuf":
+        # xarray wraps fill values around, or ends by an error of NumPy.
+        fill_of({**variable.attrs, **encoding}, stored, f"variable {name!r}")
     if stored.kind not in "iu" or variable.dtype.kind not in "fiumMO":
         return variable
     kind = {"true": "u", "false": "i"}.get(str(encoding.get("_Unsigned")), stored.kind)
@@ -119,6 +128,24 @@ def _numbered(variable: xr.Variable) -> xr.Variable:
         attributes.pop("_FillValue", None)
     kept = {k: v for k, v in variable.encoding.items() if k not in said}
     return type(variable)(variable.dims, numbers, attributes, kept)
+
+
+def _encoded_gaps(variable: xr.Variable) -> xr.Variable:
+    """Return times that are all missing as numbers, which xarray encodes in its own calendar only; others unchanged."""
+    from xarray.conventions import encode_cf_variable
+
+    calendar = variable.encoding.get("calendar")
+    if calendar is None or not variable.size or not np.isnat(variable[(slice(1),) * variable.ndim].values).all():
+        return variable
+    if not np.isnat(variable.values).all():
+        return variable
+    given = variable.copy(deep=False)
+    given.encoding = {k: v for k, v in variable.encoding.items() if k != "calendar"}
+    found = encode_cf_variable(given)
+    found.attrs["calendar"] = calendar
+    if variable.encoding.get("_FillValue", 0) is None:
+        found.encoding["_FillValue"] = None
+    return found
 
 
 def _is_rounded(fill: Any, dtype: np.dtype[Any]) -> bool:
@@ -230,19 +257,21 @@ def _checked(
 
 @contextmanager
 def named_dates(target: str, variables: Callable[[], xr.Dataset]) -> Iterator[None]:
-    """Name the variable in an error of xarray about dates in a Dask array, which it raises when they are computed."""
+    """Name the variable in an error of xarray about dates, which it raises for a Dask array when they are computed."""
     try:
         yield
-    except ValueError as error:
+    except _FLAWS as error:
         if isinstance(error, CfaggError):
             raise
         given = variables().variables
         # In netCDF, bounds have the units of their coordinate.
         of = {b: v.encoding for v in given.values() for b in (v.attrs.get("bounds"), v.attrs.get("climatology"))}
-        name = next((n for n, v in given.items() if v.chunks and str(error) in (_flaw(v), _flaw(v, of.get(n)))), None)
+        dates = {n: v for n, v in given.items() if v.chunks or v.dtype.kind in "mMO"}
+        name = next((n for n, v in dates.items() if str(error) in (_flaw(v), _flaw(v, of.get(n)))), None)
         if name is None:
             raise
-        raise ConformError(f"{target} was not written: variable {name!r}: {error}") from error
+        why = f"xarray encodes no times in {error}; give it other units" if isinstance(error, KeyError) else error
+        raise ConformError(f"{target} was not written: variable {name!r}: {why}") from error
 
 
 def _flaw(variable: xr.Variable, of: Mapping[Any, Any] | None = None) -> str | None:
@@ -253,6 +282,6 @@ def _flaw(variable: xr.Variable, of: Mapping[Any, Any] | None = None) -> str | N
     given.encoding = {k: v for k, v in (of or {}).items() if k in ("units", "calendar")} | variable.encoding
     try:
         encode_cf_variable(given).compute()
-    except ValueError as error:
+    except _FLAWS as error:
         return str(error)
     return None

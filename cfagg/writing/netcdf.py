@@ -46,7 +46,7 @@ def define(
         remedy = "write it as float32" if dtype == np.float16 else "leave it out"
         raise UnsupportedError(f"variable {name!r}: {flaw}; {remedy}")
     if dtype.kind in "iuf":
-        fill = fill_of({"_FillValue": fill}, dtype.newbyteorder("="), f"variable {name!r}")
+        fill = fill_of(attributes, dtype.newbyteorder("="), f"variable {name!r}")
     kind: Any = str if dtype.kind in "OUT" else dtype.newbyteorder("=")
     made = group.createVariable(name, kind, dims, fill_value=fill, **options)
     made.set_auto_maskandscale(False)

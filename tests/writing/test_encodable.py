@@ -328,3 +328,52 @@ def test_preferred_chunks_may_be_integers_of_numpy(tmp_path: Path) -> None:
     own = {"preferred_chunks": {"x": np.int64(2)}}
     cfagg.write(xr.Dataset({"v": ("x", np.arange(5.0), {}, own)}), tmp_path / "a.nc")
     assert cfagg.open_array(tmp_path / "a.nc", "v").chunks == ((2, 2, 1),)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize("place", ["encoding", "attrs"])
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [("i2", 40000), ("i2", np.uint16(40000)), ("u1", -1), ("i2", 1e37), ("f4", 1e300)]
+)
+def test_a_fill_value_that_the_stored_type_lacks_is_refused_instead_of_wrapped_around(
+    tmp_path: Path, dtype: str, fill: Any, place: str, name: str
+) -> None:
+    dataset = xr.Dataset({"v": ("x", np.array([1, 2], dtype))})
+    getattr(dataset.v, place)["_FillValue"] = fill
+    if place == "encoding":
+        dataset.v.encoding["dtype"] = dtype
+    with pytest.raises(ConventionError, match=r"variable 'v': _FillValue = '.*' is not a single value of type"):
+        cfagg.write(dataset, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("stored", "said", "fill"), [("i2", "true", 40000), ("u2", "false", -1)])
+def test_a_fill_value_of_the_other_sign_is_the_one_with_the_same_bits_where_unsigned_says_so(
+    tmp_path: Path, stored: str, said: str, fill: int
+) -> None:
+    dataset = xr.Dataset({"v": ("x", [1.0, np.nan])})
+    dataset.v.encoding = {"dtype": stored, "_Unsigned": said, "_FillValue": fill}
+    cfagg.write(dataset, tmp_path / "a.nc")
+    npt.assert_array_equal(cfagg.read(tmp_path / "a.nc").v, [1, np.nan])
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize("calendar", ["standard", "360_day"])
+@pytest.mark.parametrize("encoding", [{}, {"dtype": "i8"}, {"dtype": "i4", "_FillValue": -9}])
+def test_times_that_are_all_missing_are_written_in_every_calendar(
+    tmp_path: Path, encoding: dict[str, Any], calendar: str, name: str
+) -> None:
+    dataset = xr.Dataset({"v": ("time", [1.0, 2.0])}, {"time": np.full(2, "NaT", "M8[ns]")})
+    dataset.time.encoding = {"units": "days since 2000-01-01", "calendar": calendar, **encoding}
+    cfagg.write(dataset, tmp_path / name)
+    found = cfagg.read(tmp_path / name).time
+    assert found.isnull().all()
+    assert found.encoding["calendar"] == calendar
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+def test_units_in_which_xarray_encodes_no_times_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    dataset = xr.Dataset(coords={"time": np.array(["2000-01-01"], "M8[ns]")})
+    dataset.time.encoding = {"units": "months since 2000-01-01"}
+    with pytest.raises(ConformError, match="variable 'time': xarray encodes no times in 'months'; give it other units"):
+        cfagg.write(dataset, tmp_path / name)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.valid import is_packed_type
+from cfagg.cf.values import integer_range
 from cfagg.errors import ConventionError, LossError
 from cfagg.findings.losses import Loss
 
@@ -150,7 +151,7 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
         if dtype.kind == "S":
             text = jsonable(value)
             return text.encode("utf-8") if isinstance(text, str) else bytes([text])
-        return _number(np.asarray(value).reshape(-1), dtype)
+        return _number(np.asarray(value).reshape(-1), dtype, other_sign=attributes.get("_Unsigned") is not None)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConventionError(
             f"{where}: _FillValue = {str(value)[:80]!r} is not a single value of type {dtype}; delete or correct it"
@@ -177,10 +178,10 @@ def without_odd_fill(
     return found, ()
 
 
-def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
+def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bool) -> Any:
     """Return one number in a type that can represent it; any other would make valid values missing.
 
-    Integers may be signed or unsigned with the same bits, as with the attribute ``_Unsigned``.
+    With `other_sign`, for the attribute ``_Unsigned``, integers may be signed or unsigned with the same bits.
     """
     if value.size != 1:
         raise ValueError("several values")
@@ -190,9 +191,11 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
     if given.dtype.kind not in "iufb" and not (dtype.kind == "f" and np.isnan(found)):
         raise ValueError("text, which readers do not take for a number")
     if given.dtype.kind in "iuf":
-        bits = 8 * dtype.itemsize
-        if dtype.kind in "iu" and not (np.isfinite(given) and -(2 ** (bits - 1)) <= int(given) == given < 2**bits):
-            raise ValueError("no such integer")
+        if dtype.kind in "iu":
+            kinds = "iu" if other_sign else dtype.kind
+            least, most = zip(*(integer_range(np.dtype(f"{kind}{dtype.itemsize}")) for kind in kinds), strict=True)
+            if not (np.isfinite(given) and min(least) <= int(given) == given <= max(most)):
+                raise ValueError("no such integer")
         if dtype.kind == "f" and np.isfinite(given) and not np.isfinite(found):
             raise ValueError("too large")
     return found
