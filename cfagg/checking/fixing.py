@@ -142,18 +142,25 @@ def _write_there(
         made = f"{folder}/{Path(source).name}"
         if form == "zarr":
             place = new_there(target, overwrite=overwrite)
-            after = _write(form, source, made, fixed, before, options, hiding)
+            after = _write(form, source, made, fixed, before, options, hiding, str(target))
             place.upload(Path(made))
             return after
         check_object(target, overwrite=overwrite)
         with written_object(target, create=not overwrite) as aside:
-            return _write(form, source, str(aside), fixed, before, options, hiding)
+            return _write(form, source, str(aside), fixed, before, options, hiding, str(target))
 
 
 def _write(
-    form: str, source: str, target: str, fixed: FixReport, before: list[Finding], options: Options, hiding: Hiding
+    form: str,
+    source: str,
+    target: str,
+    fixed: FixReport,
+    before: list[Finding],
+    options: Options,
+    hiding: Hiding,
+    name: str | None = None,
 ) -> list[Finding]:
-    """Write the corrected copy and return the findings in it."""
+    """Write the corrected copy and return the findings in it; messages name it `name`, or else as it is."""
     from cfagg.checking.fixing_copy import copied, finished
 
     with copied(source, target) as copy:
@@ -168,8 +175,8 @@ def _write(
             after = run(dataset, again, hiding, COUNTED).findings
         if worse := new_errors(before, after):
             raise TargetError(
-                f"{target} was not written: the changes would introduce errors that {source} lacks, the first of them: "
-                f"{worse[0]}; leave out its cause with --ignore"
+                f"{name or target} was not written: the changes would introduce errors that {source} lacks, the first "
+                f"of them: {worse[0]}; leave out its cause with --ignore"
             )
         finished(copy, target)
     return after

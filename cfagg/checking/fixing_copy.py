@@ -24,7 +24,7 @@ def copied(source: str, target: str) -> Iterator[str]:
     with refusals_of(target):
         folder = NewFolder(place)
     try:
-        copy = folder.path / f"file{place.suffix}"
+        copy = folder.path / Path(os.path.abspath(target)).name  # noqa: PTH100 - of links, their name is checked
         try:
             if Path(source).is_dir():
                 shutil.copytree(source, copy, symlinks=True)
@@ -78,6 +78,6 @@ def finished(copy: str, target: str) -> None:
     with refusals_of(target):
         if made.is_dir():
             sync_tree(made)
-            put(made, place, made.with_name("former"))
+            put(made, place, made.with_name("former" if made.name != "former" else "other"))
         else:
             replace_file(made, place)

@@ -413,3 +413,15 @@ def test_what_is_changed_and_then_deleted_is_gone(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "b.nc") as dataset:
         assert dataset.root.variables["tb"].attributes == {}
         assert dataset.root.attributes == {"Conventions": "CF-1.13"}
+
+
+def test_a_refused_copy_is_named_as_it_was_asked_for(path: Path) -> None:
+    with pytest.raises(TargetError, match=r"b\.dat was not written: .* the file is named 'b\.dat'; expected"):
+        fix(path, output=path.with_name("b.dat"))
+    assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
+
+
+def test_the_name_of_the_link_is_checked_where_the_file_behind_it_is_fixed(path: Path) -> None:
+    path.rename(path.with_name("data"))
+    path.symlink_to("data")
+    assert fix(path, in_place=True).changes

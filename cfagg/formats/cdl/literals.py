@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cfagg.cf.missing import WRITTEN_FILLS
+from cfagg.cf.values import integer_range
 from cfagg.errors import LimitError, SourceError
 from cfagg.model.dataset import Kind, Variable
 
-__all__ = ["TYPES", "Token", "characters", "fill_of", "kind_of", "number", "text_of", "unquoted"]
+__all__ = ["TYPES", "Token", "characters", "fill_of", "fits", "kind_of", "number", "text_of", "unquoted"]
 
 #: CDL type -> NumPy type.
 TYPES = {
@@ -52,12 +53,21 @@ def kind_of(type_: str) -> Kind:
 def fill_of(variable: Variable) -> Any:
     """Return the value of elements of a variable that are not given, in the text or at the end of one of its texts."""
     own: Any = variable.attributes.get("_FillValue")
-    if isinstance(own, np.ndarray) and own.size:
+    if isinstance(own, np.ndarray) and own.size and fits(own[0], variable.dtype):
         return own[0]
     if isinstance(own, str | bytes | tuple) and own and variable.kind in ("string", "char"):
         first = own if isinstance(own, str | bytes) else own[0]
         return first if variable.kind == "string" else (first.encode() if isinstance(first, str) else first)[:1]
     return _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+
+
+def fits(value: Any, dtype: np.dtype[Any] | str) -> bool:
+    """Whether a type holds a number; `ncgen` drops excess bits of integers, and what C makes of reals is undefined."""
+    wanted = np.dtype(dtype)
+    if wanted.kind not in "iu" or not isinstance(value, float | np.floating):
+        return True
+    least, most = integer_range(wanted)
+    return least - 1 < float(value) < most + 1
 
 
 def characters(variable: Variable, raw: bytes, fill: bytes, limit: int) -> list[bytes]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.cdl.literals import TYPES, Token, characters, fill_of, kind_of, number, text_of, unquoted
+from cfagg.formats.cdl.literals import TYPES, Token, characters, fill_of, fits, kind_of, number, text_of, unquoted
 from cfagg.formats.metadata.aggregation import aggregated
 from cfagg.formats.metadata.foreign import value_of
 from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Variable
@@ -94,21 +94,21 @@ class _Parser:
             self._wrong(token.line, f"{token.text[:30]} is out of the range of any type")
         return value, dtype
 
+    def _number(self, token: Token, dtype: np.dtype[Any] | str, name: str) -> int | float:
+        """Return the value of a number that a type holds."""
+        if not fits(value := self._literal(token)[0], dtype):
+            self._wrong(token.line, f"{token.text[:30]} for {name!r}, which holds integers of type {np.dtype(dtype)}")
+        return value
+
     def _stored(self, values: list[Any], dtype: np.dtype[Any] | str, line: int, name: str) -> npt.NDArray[Any]:
         """Return numbers in a type; integers lose excess bits, as in ``ncgen``."""
-        wanted = np.dtype(dtype)
-        if wanted.kind == "f":
+        if (wanted := np.dtype(dtype)).kind == "f":
             with np.errstate(over="ignore"):
                 return np.array(values, "f8").astype(wanted)
         if wanted.kind not in "iu":
             self._wrong(line, f"a number for {name!r}, which holds characters")
-        bits = 8 * wanted.itemsize
-        whole = []
-        for value in values:
-            if isinstance(value, float) and not -(2.0**63) <= value < 2.0**64:
-                self._wrong(line, f"{value!r} for {name!r}, which holds integers")
-            whole.append(int(value) & (1 << bits) - 1)
-        return np.array(whole, f"u{wanted.itemsize}").view(f"i{wanted.itemsize}" if wanted.kind == "i" else wanted)
+        whole = [int(value) & (1 << 8 * wanted.itemsize) - 1 for value in values]
+        return np.array(whole, f"u{wanted.itemsize}").view(wanted)
 
     def _next(self) -> Token:
         token, self._ahead = self._ahead, next(self._tokens)
@@ -284,9 +284,9 @@ class _Parser:
             return value_of(b"".join(unquoted(t.text) for t in tokens))
         if any(t.kind != "number" for t in tokens):
             self._fail("numbers or text")
-        numbers = [self._literal(t) for t in tokens]
-        widest = np.result_type(*(np.dtype(dtype) for _, dtype in numbers)) if type_ is None else TYPES[type_]
-        return self._stored([value for value, _ in numbers], widest, tokens[0].line, name)
+        own = [np.dtype(self._literal(t)[1]) for t in tokens] if type_ is None else [np.dtype(TYPES[type_])]
+        widest = np.result_type(*own)
+        return self._stored([self._number(t, widest, name) for t in tokens], widest, tokens[0].line, name)
 
     def _size(self) -> int:
         """Return the length of a dimension."""
@@ -331,7 +331,7 @@ class _Parser:
                 elif token.kind == "number" and variable.kind == "char":
                     self._wrong(token.line, f"the number {token.text[:30]} for {name!r}, which holds characters")
                 elif token.kind == "number":
-                    found.append(self._literal(token)[0])
+                    found.append(self._number(token, variable.dtype, name))
                 elif token.text == "_":
                     found.append(fill)
                 else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,42 @@ VALUES: list[tuple[str, str, Any]] = [
     ("double v", "010", np.float64(8)),
     ("float v", "08.5", np.float32(8.5)),
 ]
+
+
+@pytest.mark.parametrize("place", ["1,\n", "_,\n"])
+@pytest.mark.parametrize(
+    ("type_", "given", "name"),
+    [
+        ("byte", "128.", "int8"),
+        ("short", "40000.5", "int16"),
+        ("int", "-4294967296.", "int32"),
+        ("uint", "-1.", "uint32"),
+        ("int64", "9.3e18", "int64"),
+        ("uint64", "1e20", "uint64"),
+    ],
+)
+def test_a_real_out_of_the_range_of_integers_is_refused_by_its_line_as_c_leaves_it_undefined(
+    type_: str, given: str, name: str, place: str
+) -> None:
+    said = f"line 2: {re.escape(given)} for '[va]', which holds integers of type {name}"
+    with pytest.raises(SourceError, match=said):
+        parse_cdl(f"netcdf a {{ dimensions: x = 3 ; variables: {type_} v(x) ; data: v = {place}{given},\n1 ; }}")
+    with pytest.raises(SourceError, match=said):
+        parse_cdl(f"netcdf a {{ variables: float v ;\n{type_} v:a = {given} ; }}")
+
+
+@pytest.mark.parametrize(
+    ("type_", "given", "stored"), [("byte", "-128.9", -128), ("ubyte", "255.9", 255), ("ubyte", "-0.9", 0)]
+)
+def test_a_real_whose_whole_part_fits_is_cut_as_in_ncgen(type_: str, given: str, stored: int) -> None:
+    with parse_cdl(f"netcdf a {{ variables: {type_} v ; data: v = {given} ; }}") as dataset:
+        assert dataset.variables[0].values().item() == stored
+
+
+def test_gaps_get_the_default_where_the_type_lacks_the_declared_fill_value() -> None:
+    text = "netcdf a { dimensions: x = 3 ; variables: short v(x) ; double v:_FillValue = NaN ; data: v = _, 1 ; }"
+    with parse_cdl(text) as dataset:
+        assert dataset.variables[0].values().tolist() == [-32767, 1, -32767]
 
 
 @pytest.mark.parametrize(("declared", "given", "stored"), VALUES)
