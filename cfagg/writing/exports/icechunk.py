@@ -152,5 +152,6 @@ def _refer(store: Any, array: Planned) -> None:
         refused = store.set_virtual_refs(f"/{array.path}", specs)
         if refused:
             raise UnsupportedError(
-                f"array {array.path!r}: Icechunk accepts no reference for {count_text(len(refused), 'chunk')}"
+                f"array {array.path!r}: Icechunk accepts no reference for {count_text(len(refused), 'chunk')}, such as "
+                f"chunk {list(refused[0])}; export to kerchunk instead"
             )

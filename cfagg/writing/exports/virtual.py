@@ -6,6 +6,7 @@ A repository records where a server is and how it is accessed, but never keys or
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -26,9 +27,11 @@ _MOST = 16
 #: Characters that need no escaping in a URL.
 _PLAIN = "/ !$&'()*+,;=:@~"
 
+_ESCAPED = re.compile("[% ]")
+
 
 def places_of(paths: Iterable[str]) -> list[str]:
-    """Return the directories of all files, with a trailing slash; for many local ones, their common parent."""
+    """Return directories that contain all files, with a trailing slash; for many local ones, their common parent."""
     here: set[str] = set()
     there: dict[str, Url] = {}
     for path in paths:
@@ -38,19 +41,28 @@ def places_of(paths: Iterable[str]) -> list[str]:
             said = f"{path!r} cannot be referred to: its name is not UTF-8; rename the file"
             raise UnsupportedError(said) from error
         if not isinstance(path, Url):
-            here.add(os.path.dirname(path).rstrip("/") + "/")  # noqa: PTH120
+            here.add(_enclosing(path))
             continue
         if _scheme(path) not in ("s3", "http", "https"):
             raise UnsupportedError(
                 f"{path}: virtual chunks of Icechunk can refer to files in S3, on web servers and on this machine; "
                 "export to kerchunk instead"
             )
-        home = path.beside(path.rpartition("/")[0] + "/")
+        home = path.beside(_enclosing(path))
         there.setdefault(str(home), home)
     found = _outermost(here)
     if len(found) > _MOST:
         found = [os.path.commonpath(found).rstrip("/") + "/"]
     return [*found, *(there[name] for name in _outermost(there))]
+
+
+def _enclosing(path: str) -> str:
+    """Return the nearest directory of a file whose URL needs no escapes: Icechunk finds no chunks below others."""
+    name = path
+    while True:
+        name = name.rstrip("/").rpartition("/")[0] + "/"
+        if not _ESCAPED.search(located(path.beside(name) if isinstance(path, Url) else name)):
+            return name
 
 
 def _outermost(folders: Iterable[str]) -> list[str]:

@@ -34,11 +34,11 @@ def exported(path: Path, name: str, **options: Any) -> Any:
     return export(open_any(path), Access(path), path.parent / name, to, **options)
 
 
-def opened(path: Path, group: str | None = None) -> xr.Dataset:
-    """Open what was exported without cfagg."""
+def opened(path: Path, group: str | None = None, *, place: Path | None = None) -> xr.Dataset:
+    """Open what was exported without cfagg, with access to files below a place."""
     if path.suffix == ".icechunk":
         icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
-        place = f"file://{str(path.parent).replace('%', '%25')}/"
+        place = f"file://{place or path.parent}/"
         allowed = {place: icechunk.credentials.LocalFileSystemAccess}
         found = icechunk.Repository.open(icechunk.local_filesystem_storage(str(path)), None, allowed)
         with zarr.config.set({"array.rectilinear_chunks": True}):
@@ -87,6 +87,15 @@ def test_icechunk_has_chunks_of_unequal_lengths_where_files_differ_in_length(tmp
     report = exported(path, "tas.icechunk")
     assert any("rectilinear" in note for note in report.notes)
     np.testing.assert_array_equal(opened(tmp_path / "tas.icechunk").tas.values, values)
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "a#b%20c?"])
+def test_icechunk_refers_to_files_in_directories_whose_names_need_escapes(tmp_path, name):
+    (tmp_path / name / "months").mkdir(parents=True)
+    path, values = series(tmp_path / name / "months", zlib=True)
+    report = exported(path, "tas.icechunk")
+    assert f"'file://{tmp_path}/'" in report.notes[0]
+    np.testing.assert_array_equal(opened(path.parent / "tas.icechunk", place=tmp_path).tas.values, values)
 
 
 def test_kerchunk_refuses_files_whose_lengths_are_no_whole_chunks(tmp_path):
