@@ -169,6 +169,34 @@ class Access:
                 f"--allow {shlex.quote(os.path.dirname(real))}"  # noqa: PTH120
             )
 
+    def check_copied(self, references: Iterable[str], home: str, other: Access) -> None:
+        """Refuse references from `home` that may not be read here, but could be once they are in the file of `other`.
+
+        Otherwise whoever wrote this file would choose what the new one, which the user trusts, reads elsewhere.
+        """
+        is_far = isinstance(other.parent, Url)
+        if not is_far and (is_url(home) or all(map(self.is_within, other._roots))):
+            return
+        for reference in references:
+            try:
+                self.resolve(reference)
+            except UnsupportedError:
+                continue
+            except AccessError as error:
+                place = reference if is_url(reference) else os.path.join(home, reference)  # noqa: PTH118
+                if other._admits(place):
+                    raise AccessError(
+                        f"{error.message}; {redacted(other.parent)} was not written, because it would be allowed to "
+                        "read that"
+                    ) from error
+
+    def _admits(self, reference: str) -> bool:
+        try:
+            self.resolve(reference)
+        except (AccessError, UnsupportedError):
+            return False
+        return True
+
     def is_within(self, directory: str) -> bool:
         """Return whether all files in a directory, given by its real path, may be read."""
         return any(directory == root or directory.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots)
@@ -296,6 +324,9 @@ class NamedAccess(Access):
     def _named_url(self, reference: str) -> Url:
         return Url(reference, self.parent.options if isinstance(self.parent, Url) else self._others)
 
+    def check_copied(self, references: Iterable[str], home: str, other: Access) -> None:
+        """Accept all, since the user named them."""
+
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file that the user neither named nor allowed."""
         if reference is not None and real == (reference if is_url(reference) else self._real(reference)):
@@ -323,6 +354,10 @@ class GrownAccess(NamedAccess):
     def resolve(self, reference: str | None) -> str:
         """Return the path or URL of a file that the user named, or that the aggregation file may read."""
         return self.file.resolve(reference) if reference in self.recorded else super().resolve(reference)
+
+    def check_copied(self, references: Iterable[str], home: str, other: Access) -> None:
+        """Refuse those that the aggregation file had before, as it does."""
+        self.file.check_copied((r for r in references if r in self.recorded), home, other)
 
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file that the user neither named nor allowed."""

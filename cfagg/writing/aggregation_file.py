@@ -24,6 +24,7 @@ from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.object_files import check_object, exists, object_at
 from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_tree
+from cfagg.storage.access import Access
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing import dialects, fragments, replacing
@@ -31,7 +32,7 @@ from cfagg.writing.attributes import expressible, name_flaw
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.netcdf import define, locked, set_attributes, type_flaw, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
-from cfagg.writing.references import as_path, relative
+from cfagg.writing.references import as_path, relative, used_files
 from cfagg.writing.report import Report
 
 __all__ = ["Target", "write_file", "written"]
@@ -56,6 +57,11 @@ class Target:
     def base(self) -> str:
         """The directory to which references are relative."""
         return os.path.abspath(self.relative_to) if self.relative_to is not None else str(self.path.parent)  # noqa: PTH100
+
+    @property
+    def access(self) -> Access:
+        """The policy for the references of the file, here or moved to where they are relative to."""
+        return Access(self.url or self.path, () if self.base == "/" or self.url is not None else (self.base,))
 
     def check(self) -> None:
         """Raise an error if the target cannot or must not be written."""
@@ -90,6 +96,9 @@ def write_file(
             odd,
         )
     losses, notes = (*losses, *odd), (*notes, *named)
+    for one in (v for group in content.walk() for v in group.variables.values() if isinstance(v, Aggregated)):
+        if one.access is not None and not target.grows:
+            one.access.check_copied(used_files(one.aggregation), one.home, target.access)
     if target.url is None:
         return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.model import Aggregation
+from cfagg.storage.access import Access
 
 __all__ = ["Aggregated", "Content", "Held", "Read"]
 
@@ -44,6 +45,7 @@ class Aggregated:
     dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` if it cannot be opened
     version: Callable[[int], int] | None = None  # of a fragment, the first that opens, 0 if none does
     computed: bool = False
+    access: Access | None = None  # the policy for its references, unless they are to files that the user named
     storage: Mapping[str, Any] = field(default_factory=dict)  # of fragments that are written, in terms of netCDF4
 
 

@@ -24,12 +24,13 @@ from cfagg.runtime.files import check_file
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.runtime.targets import DIALECTS
+from cfagg.storage.access import Access
 from cfagg.storage.files import Handle
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
-from cfagg.writing.references import as_path, home_of, relative, renamed
+from cfagg.writing.references import as_path, home_of, relative, renamed, used_files
 from cfagg.writing.replacing import refuse_to_lose
 from cfagg.writing.report import Report
 
@@ -85,6 +86,8 @@ def rebase(
         The file does not exist.
     OptionError
         No reference begins with `old`, or a file at a URL would refer to local files.
+    AccessError
+        `output` would be allowed to read a file that `path` may not read, and that is not below `new`.
     UnsupportedError
         A dialect that is not written, or names in character arrays; convert the file first.
 
@@ -125,6 +128,8 @@ def rebase(
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     if isinstance(target, Path) and output is not None:
         refuse_to_lose(target, (renamed(one, change.of(one)) for one in found.values()), base)
+    for one in found.values():
+        change.check(one, given, target)
     create = output is not None and not overwrite and str(target) != os.path.realpath(given)
     with _written(target, handle, create=create) as aside:
         # Edit the very file whose references were checked, even if its name refers to another by now.
@@ -203,6 +208,16 @@ class _Change:
             return name if name.startswith("/") else keep(name)
 
         return change
+
+    def check(self, aggregation: Aggregation, path: str, target: str | os.PathLike[str]) -> None:
+        """Refuse what `path` may not read and `target` could, except in the directory that the user named."""
+        home, rename = home_of(aggregation.source, aggregation.partitions.files), self.of(aggregation)
+        names = {name: self.moved(name, home) is not None for name in used_files(aggregation)}
+        Access(path).check_copied((n for n, moves in names.items() if not moves), home, Access(target))
+        new = self.new if is_url(self.new) else os.path.join(self.base, self.new)  # noqa: PTH118
+        moved = (rename(name) for name, moves in names.items() if moves)
+        places = (n if is_url(n) else os.path.join(self.base, n) for n in moved)  # noqa: PTH118
+        Access(path, [self.new, new]).check_copied(places, home, Access(target))
 
     def _not_there(self, name: str) -> OptionError:
         return OptionError(

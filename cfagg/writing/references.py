@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from cfagg.errors import SourceError
 from cfagg.model import Aggregation, Partitions, Strings
 from cfagg.storage.urls import Url, absolute, is_url
 
-__all__ = ["as_path", "home_of", "moved", "relative", "renamed"]
+__all__ = ["as_path", "home_of", "moved", "relative", "renamed", "used_files"]
 
 
 def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
@@ -83,3 +85,9 @@ def home_of(source: str, files: Iterable[str] = ()) -> str:
         if first is not None and not os.path.lexists(os.path.join(home, first)):  # noqa: PTH118
             return real
     return home
+
+
+def used_files(aggregation: Aggregation) -> list[str]:
+    """Return the files to which partitions and their versions refer; tables of names may contain others."""
+    tables = (aggregation.partitions, *aggregation.partitions.versions)
+    return [t.files[code] for t in tables for code in np.unique(t.file[t.present]).tolist() if code >= 0]

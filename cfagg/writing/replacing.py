@@ -6,19 +6,17 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from cfagg.arrays.reference_source import aggregation_of
 from cfagg.arrays.source import Source, open_source
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.errors import AccessError, CfaggError, SourceNotFoundError, TargetError
 from cfagg.formats.kerchunk.store import ReferenceStore
 from cfagg.formats.opening import format_of, is_store
-from cfagg.model import Aggregation, Partitions
+from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, are_nested, is_url
-from cfagg.writing.references import home_of
+from cfagg.writing.references import home_of, used_files
 
 __all__ = ["holds_values", "is_one_of", "lost", "reached", "refuse_data", "refuse_to_break", "refuse_to_lose"]
 
@@ -58,9 +56,7 @@ def _aggregations(source: Source) -> Iterator[Aggregation]:
 def _places(aggregations: Iterable[Aggregation], home: str) -> Iterator[str]:
     """Yield where the files are to which aggregations refer: URLs, or paths without links to directories."""
     known: dict[str, str] = {}
-    for name in (
-        n for one in aggregations for table in (one.partitions, *one.partitions.versions) for n in _used(table)
-    ):
+    for name in (n for one in aggregations for n in used_files(one)):
         folder, slash, last = name.rpartition("/")
         if is_url(name) or is_url(home):
             yield name if is_url(name) else f"{home}/{name}"
@@ -126,7 +122,7 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
     while queue:
         parent, start, one = queue.pop()
         access = Access(parent)
-        for name in (n for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
+        for name in used_files(one):
             # Python's join discards the directory before an absolute path.
             found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
             place = found if is_url(found) else os.path.realpath(found)
@@ -146,8 +142,3 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
                 yield None
             inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
             queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
-
-
-def _used(table: Partitions) -> list[str]:
-    """Return the files that partitions refer to; the table of names may contain others."""
-    return [table.files[code] for code in np.unique(table.file[table.present]).tolist() if code >= 0]

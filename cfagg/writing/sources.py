@@ -183,7 +183,7 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     named = isinstance(reader.access, NamedAccess)
     home = "/" if named else home_of(reader.access.parent, aggregation.partitions.files)
     told = partial(_says, reader), partial(dims_of, reader), partial(_version, reader)
-    return Aggregated(aggregation, home, reader.with_gaps().read, *told)
+    return Aggregated(aggregation, home, reader.with_gaps().read, *told, access=reader.access)
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:

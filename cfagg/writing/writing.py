@@ -89,6 +89,8 @@ def write(
         The file exists, or cannot be written.
     OptionError
         `to` and the name contradict each other, or `obj` is of another type.
+    AccessError
+        The file would be allowed to read what the file that `obj` was opened from may not read.
 
     Examples
     --------

@@ -299,6 +299,26 @@ def test_files_that_an_index_records_are_judged_as_references_of_its_aggregation
             refused()
 
 
+def test_references_are_not_copied_to_where_they_would_be_allowed_unlike_here(home):
+    above, secret = Access(home.parent / "new.nc"), "../secret.nc"
+    for policy in (Access(home / "agg.nca"), GrownAccess(NamedAccess("x"), Access(home / "agg.nca"), {secret})):
+        with pytest.raises(AccessError, match=r"secret\.nc and lies outside .*new\.nc was not written"):
+            policy.check_copied(["deep/a.nc", secret], str(home), above)
+    (home / "link.nc").symlink_to(home.parent / "secret.nc")
+    with pytest.raises(AccessError, match=r"link\.nc.*new\.nc was not written"):
+        Access(home / "agg.nca").check_copied(["link.nc"], str(home), above)
+    Access(home / "agg.nca", [home.parent]).check_copied([secret, "link.nc"], str(home), above)
+    Access(home / "agg.nca").check_copied([secret, "https://a.org/x.nc"], str(home), Access(home / "deep" / "new.nc"))
+    NamedAccess("several files").check_copied([secret], str(home), above)
+
+
+def test_urls_are_not_copied_to_a_server_that_would_be_allowed_to_read_them(home):
+    with pytest.raises(AccessError, match=r"private/x\.nc.*new\.nc was not written"):
+        Access(home / "agg.nca").check_copied(
+            ["s3://mine/private/x.nc"], str(home), Access(Url("s3://mine/new.nc", Options({})))
+        )
+
+
 @pytest.mark.parametrize("name", sorted({"headers", *_ALL, *itertools.chain(*_KNOWN.values())} - OPEN))
 def test_an_option_of_a_url_that_may_be_secret_is_not_pickled_and_a_provider_is(name):
     url = Url("https://example.org/a.nc", Options({name: "unlikely", "timeout": 5}))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import OptionError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, OptionError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.targets import DIALECTS
 from tests import nca_files
 
@@ -64,6 +64,20 @@ def test_a_file_that_is_written_to_while_it_is_copied_stays_as_it_is_then(path, 
         cfagg.rebase(path, "parts", "other")
     assert path.read_bytes() == before + b"more"
     assert not list(path.parent.glob(".*"))
+
+
+@pytest.mark.few(1)
+def test_what_a_file_may_not_read_is_not_made_readable_by_moving_other_references(path):
+    (path.parent / "foreign").mkdir()
+    cfagg.rebase(
+        path, path.parent / "parts/1_0.nc", path.parent / "foreign/1_0.nc", output=path.parent / "foreign/a.nc"
+    )
+    source, target = path.parent / "foreign/a.nc", path.parent / "new.nc"
+    with pytest.raises(AccessError, match=r"parts/0_0\.nc'.*new\.nc was not written"):
+        cfagg.rebase(source, path.parent / "foreign", path.parent / "data", output=target)
+    assert not target.exists()
+    cfagg.rebase(source, path.parent / "parts", path.parent / "data", output=target)
+    assert sorted(files(target)) == ["data/0_0.nc", "foreign/1_0.nc"]
 
 
 def test_references_into_a_directory_stay_relative(path):

@@ -21,6 +21,7 @@ from cfagg.arrays.source import open_source
 from cfagg.conventions import nca
 from cfagg.demo import sample
 from cfagg.errors import (
+    AccessError,
     ConventionError,
     FragmentNotFoundError,
     LossError,
@@ -645,6 +646,27 @@ def test_former_fragments_that_the_new_file_needs_in_other_ways_stay(tmp_path, b
         instruction_files.cf(source, "tas", "f8", {"x": 3}, [[3]], [os.path.relpath(folder / "inner.nc", tmp_path)])
     cfagg.write(cfagg.read(source, allow=allow), target, to="CFA-0.6.2", overwrite=True)
     assert cfagg.read(target, allow=allow)["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("way", ["aggregation", "dataset", "convert"])
+def test_what_a_file_may_not_read_is_not_made_readable_by_writing_it_elsewhere(parts, way):
+    (parts / "foreign").mkdir()
+    cfagg.write(cfagg.open_aggregation(parts / "a.nca", "tas"), parts / "foreign/b.nc")
+    assert cfagg.open_aggregation(parts / "foreign/b.nc", "tas").partitions.files[0] == "../data/p0.nc"
+
+    def write(*allow):
+        source, target = parts / "foreign/b.nc", parts / "new.nc"
+        if way == "convert":
+            return cfagg.convert(source, target, to="CF-1.13", allow=allow)
+        if way == "dataset":
+            return cfagg.write(cfagg.read(source, allow=allow), target)
+        return cfagg.write(cfagg.open_aggregation(source, "tas"), target, allow=allow)
+
+    with pytest.raises(AccessError, match=r"'\.\./data/p0\.nc'.*new\.nc was not written"):
+        write()
+    assert not (parts / "new.nc").exists()
+    write(parts / "data")
+    assert cfagg.read(parts / "new.nc")["tas"].shape == (5, 4)
 
 
 @pytest.mark.parametrize("source", ["dataset", "stores"])
