@@ -149,7 +149,9 @@ def refusals_of(target: str | os.PathLike[str]) -> Iterator[None]:
 
 def is_full(path: str | os.PathLike[str]) -> bool:
     """Return whether a file cannot be written because the disk is full, although it may be written otherwise."""
-    folder = os.path.dirname(os.fsdecode(path)) or "."  # noqa: PTH120
+    folder = Path(os.path.abspath(os.fsdecode(path))).parent  # noqa: PTH100
+    while not folder.exists():  # the work directory has been removed again
+        folder = folder.parent
     try:
         found = os.statvfs(folder)
         # What a library could not create any more has been removed again.

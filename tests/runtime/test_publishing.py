@@ -445,9 +445,12 @@ def test_what_was_begun_is_taken_back_and_what_an_earlier_run_did_stays(tmp_path
 @pytest.mark.parametrize(
     ("room", "said"), [(0, "No space left on device; free some space and run again"), (99, "Perm")]
 )
-def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believed(tmp_path, monkeypatch, room, said):
+@pytest.mark.parametrize("name", ["a.nc", ".a.nc.cfagg-new-1-2/file.nc"])
+def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believed(
+    tmp_path, monkeypatch, room, said, name
+):
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 100, room, room, 9, 9, 9, 0, 255)))
-    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))  # a removed directory, perhaps
     assert publishing.reason(error, tmp_path / "a.nc").startswith(said)
 
 
