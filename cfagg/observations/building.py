@@ -152,7 +152,11 @@ def write_store(
 
 
 def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
-    """Return notes for the user about choices that the recipe left open."""
+    """Return notes for the user about the rows for statistics, if they are none or the recipe left them open."""
+    if chosen[0] >= chosen[1]:
+        extent = f"{iso(table.epoch(0))} to {iso(table.epoch(table.rows - 1))}"
+        note = f"all statistics are missing: the recipe computes them of {_choice(recipe)}, rows are from {extent}"
+        return (f"{note}; change statistics in the recipe, or give statistics= when the store is opened",)
     if not recipe.published_statistics or chosen == (0, table.rows):
         return ()
     end = iso(table.epoch(chosen[1] - 1))

@@ -102,6 +102,11 @@ def _of_rows(store: ObservationStore, index: Index, choice: Any) -> dict[str, An
 
     first, last = index.first, index.last
     start, stop = (0, 0) if first is None or last is None else choice.rows(store.rows, first, last, index.find)
+    if start >= stop and first is not None and last is not None:
+        raise OptionError(
+            f"{store.path} has no row among {choice}, of which statistics= asks; its rows are from "
+            f"{epoch_text(first)} to {epoch_text(last)}; choose a range with rows"
+        )
     columns = np.arange(4, 4 + len(store.variables))
     found: dict[str, Any] = over_rows(
         len(store.variables), start, stop, lambda a, b: store.data.read(a, b, columns)

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 import zarr
 
-from cfagg.errors import ConventionError
+from cfagg.errors import ConventionError, OptionError
 from cfagg.observations.checking import check_store
 from cfagg.observations.chosen_statistics import published_end
 from cfagg.observations.creating import create_observations
+from cfagg.observations.opening import open_observations
 from tests.observations.test_tendencies import grid_of, plainly
 
 
@@ -51,6 +52,20 @@ def test_a_recipe_without_the_section_has_statistics_of_the_first_part_of_the_pe
         assert whole.notes == ()
         group = zarr.open_group(tmp_path / "b.zarr", mode="r", use_consolidated=False)
         assert group.attrs["statistics_rows"] == [0, len(epochs)]
+
+
+def test_a_choice_without_rows_is_noted_by_a_build_and_refused_by_a_reader(tmp_path):
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-02", "frequency": "1d"},
+        "input": buoys,
+        "output": {"layout": "tabular"},
+        "statistics": {"start": "2021-01-01", "end": "2021-06-30"},
+    }
+    report = create_observations(recipe, tmp_path / "a.zarr", workers=1)
+    assert "all statistics are missing: the recipe computes them of rows from 2021-01-01T00:00:00" in str(report)
+    assert np.isnan(open_observations(tmp_path / "a.zarr", 2020, 2020).statistics["mean"]).all()
+    with pytest.raises(OptionError, match=r"no row among rows from 2021-01-01.* to 2021-06-30T23:59:59"):
+        open_observations(tmp_path / "a.zarr", 2020, 2020, statistics=recipe["statistics"])
 
 
 #: First day, last day, and the last day whose rows count, as the published software (0.5.47) gives them.
