@@ -105,10 +105,13 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
         # Attributes are not written.
         plan = build_plan(replace(source, unread={}), access, served.options, served.threads)
         there = arrays_of(place, served)
-        parts = [part_of(array, there, region, place) for array in plan.arrays]
-        known = {d for part in parts for d in part.array.dims}
+        known = {d for array in plan.arrays for d in array.dims}
         if missing := [d for d in region if d not in known]:
-            raise OptionError(f"region: no variable of {source.path} has the dimension {missing[0]!r}")
+            raise OptionError(
+                f"region: no variable of {source.path} has the dimension {missing[0]!r}; they have "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        parts = [part_of(array, plan.arrays, there, region, place) for array in plan.arrays]
         found = [(part, writable(part, region)) for part in parts]
         writing = tuple(w for part, w in found if w is not None and (served.client is None or _is_sent(part, w)))
         same = [a.path for a in plan.arrays if a.path not in {w.path for w in writing}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -98,18 +98,19 @@ def arrays_of(place: Place, request: Request) -> dict[str, Array]:
     return {a.path: a for a in build_plan(source, Access(source.path), options, 1).arrays}
 
 
-def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Place) -> Part:
-    """Return the part of the store that an array corresponds to; raise an error if it is another kind of array."""
+def part_of(array: Array, arrays: Sequence[Array], there: Mapping[str, Array], region: Region, place: Place) -> Part:
+    """Return the part of the store that one of some arrays corresponds to; raise an error if it is of another kind."""
     where, store = f"variable {array.path!r}", place.store
-    found = arrays.get(array.path)
+    found = there.get(array.path)
     if found is None:
         raise ConformError(f"{store} has no array {array.path!r}; name the variables to write with variables=")
     if array.dims != found.dims:
         raise ConformError(f"{where} has the dimensions {array.dims}, but {found.dims} in {store}")
     if array.dtype != found.dtype:
         raise ConformError(f"{where} is of type {array.dtype}, but of {found.dtype} in {store}; convert it first")
+    meaning, known = _meaning(array, arrays), _meaning(found, there.values())
     for key in _MEANING:
-        ours, theirs = array.attributes.get(key), found.attributes.get(key)
+        ours, theirs = meaning.get(key), known.get(key)
         if not _is_same(ours, theirs):
             raise ConformError(
                 f"{where}: {key} is {_shown(ours)}, and {_shown(theirs)} in {store}; write values that mean the same"
@@ -131,6 +132,21 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
             raise ConformError(f"{where} has {n:,} places along {dim!r}, and {what}")
         box.append(slice(start, stop))
     return Part(array, found, tuple(box), place)
+
+
+def _meaning(array: Array, arrays: Iterable[Array]) -> Mapping[str, Any]:
+    """Return the attributes of one of some arrays; bounds without units have those of their coordinate, as CF defines.
+
+    xarray writes such units, and files of model output mostly lack them.
+    """
+    group, _, name = array.path.rpartition("/")
+    for one in arrays:
+        if one.path.rpartition("/")[0] == group and name in (
+            one.attributes.get("bounds"),
+            one.attributes.get("climatology"),
+        ):
+            return {k: one.attributes[k] for k in ("units", "calendar") if k in one.attributes} | {**array.attributes}
+    return array.attributes
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:

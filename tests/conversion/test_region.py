@@ -205,6 +205,26 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
     convert(tmp_path / "b.nc", store, variables=["time"], region={"time": slice(30, 60)})
 
 
+def test_bounds_without_units_have_those_of_their_coordinate(tmp_path):
+    whole = dataset()
+    days = np.arange(DAYS, dtype="f8")
+    whole["time"].attrs |= {"bounds": "time_bnds", "calendar": "noleap"}
+    whole["time_bnds"] = (("time", "bnds"), np.stack([days, days + 1], 1), {"units": "days since 2000-01-01"})
+    whole["time_bnds"].encoding = {"chunks": (30, 2), "_FillValue": None}
+    whole["tas"].encoding["chunks"] = (30, LAT, LON)
+    whole.chunk().to_zarr(tmp_path / "out.zarr", zarr_format=3, compute=False)
+    part = whole.isel(time=slice(30, 60))
+    del part["time_bnds"].attrs["units"]
+    part.drop_encoding().to_netcdf(tmp_path / "a.nc")
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", variables=["time_bnds", "tas"], region={"time": slice(30, 60)})
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["time_bnds"][:]
+    np.testing.assert_array_equal(found[30:60], whole["time_bnds"][30:60])
+    part["time_bnds"].attrs["units"] = "hours since 2000-01-01"
+    part.drop_encoding().to_netcdf(tmp_path / "b.nc")
+    with pytest.raises(ConformError, match="'time_bnds': units is 'hours since 2000-01-01', and 'days since"):
+        convert(tmp_path / "b.nc", tmp_path / "out.zarr", variables=["time_bnds"], region={"time": slice(30, 60)})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -245,8 +265,9 @@ def test_no_attribute_that_says_what_numbers_mean_may_differ(store, tmp_path, na
     ],
 )
 def test_regions_that_are_none_are_refused(store, tmp_path, region, error):
-    with pytest.raises(error):
-        convert(source(tmp_path, 0, 90), store, region=region)
+    said = "dimension 'height'; they have lat, lon, time" if "height" in str(region) else None
+    with pytest.raises(error, match=said):
+        convert(source(tmp_path, 30, 60), store, region=region)
 
 
 def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
