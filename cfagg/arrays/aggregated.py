@@ -162,6 +162,18 @@ class AggregationReader(Reader):
         """Return the recipe by which partition `i` (flat, C order) is conformed."""
         return self._recipe(i, self._open(i))
 
+    def chunks_at(self, index: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the lengths of the chunks of a fragment along the dimensions of the array."""
+        i = int(np.ravel_multi_index(index, self.grid.matrix_shape))
+        try:
+            fragment = self._open(i)
+            axes = self._recipe(i, fragment).axes
+        except CfaggError:
+            return None  # raised, or filled in, where it is read
+        if not fragment.chunks or len(fragment.chunks) != len(fragment.header.dims):
+            return None
+        return tuple(1 if k < 0 else fragment.chunks[k] for k in axes)
+
     def _recipe(self, i: int, fragment: Fragment) -> conform.Recipe:
         layout = fragment.layout or self.aggregation.partitions.layout_of(i)
         header = fragment.header

@@ -107,13 +107,14 @@ def split(
     while todo:
         wanted, where, axis = todo.pop()
         size = itemsize
-        for w in wanted:
-            size *= len(w)
+        for w, chunk in zip(wanted, chunks, strict=True):
+            size *= len(w) if chunk < 2 or isinstance(w, range) else push(w, BLOCK_BYTES, chunk).count
         while axis < len(wanted) and (size > BLOCK_BYTES * 3 // 2) and len(wanted[axis]) == 1:
             axis += 1
         if size <= BLOCK_BYTES * 3 // 2 or axis == len(wanted):
-            yield partial(_read, wanted, feeds, where, fragment, out, put)
+            yield partial(_read, wanted, feeds, where, fragment, chunks, out, put)
             continue
+        # Gaps within chunks, which are read too, count as if they were spread evenly.
         cuts = _cuts(wanted[axis], chunks[axis], BLOCK_BYTES * len(wanted[axis]) // size)
         d, flip = feeds[axis]
         n = len(wanted[axis])
@@ -148,6 +149,7 @@ def _read(
     feeds: Sequence[tuple[int, bool]],
     places: list[Places],
     fragment: Fragment,
+    chunks: Sequence[int],
     out: npt.NDArray[Any],
     put: Put,
 ) -> None:
@@ -155,7 +157,7 @@ def _read(
     whole = fragment.header.dtype.itemsize
     for w in indices:
         whole *= len(w)
-    axes = [push(w, whole // max(len(w), 1)) for w in indices]
+    axes = [push(w, whole // max(len(w), 1), max(n, 1)) for w, n in zip(indices, chunks, strict=True)]
     if fragment.scan is not None and all(len(a.runs) == 1 and a.pick is None for a in axes):
         for within, part in fragment.scan([a.runs[0] for a in axes]):
             _store(out, _within(places, feeds, within), partial(put, part))

@@ -73,6 +73,10 @@ class ZarrReader(Reader):
         """Return how many chunks are read at the same time where they are read one by one."""
         return AT_ONCE if self.workers is None and is_remote(self.array) else super().at_once(grid)
 
+    def chunks_at(self, index: tuple[int, ...]) -> tuple[int, ...] | None:  # noqa: ARG002
+        """Return lengths that no chunk exceeds, or `None` if elements are read singly."""
+        return None if self.array.decoder is not None and self.array.decoder.plain else self.shape
+
     def _parts(self, made: Plan) -> int:
         return grain(self.array, made)
 

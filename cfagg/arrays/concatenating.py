@@ -169,6 +169,10 @@ class ConcatenatedReader(Reader):
         self._run(made, out)
         return out
 
+    def chunks_at(self, index: tuple[int, ...]) -> tuple[int, ...] | None:  # noqa: ARG002
+        """Return lengths that no chunk exceeds: its elements are read together."""
+        return self.shape
+
     def _run(self, made: Plan, out: npt.NDArray[Any]) -> None:
         if out.nbytes >= THREAD_BYTES * len(made):
             # Threads read within each of these.

@@ -53,6 +53,10 @@ class _Given(Reader):
         self.encoding: dict[str, Any] = {}
         self.label = where
 
+    def chunks_at(self, index: tuple[int, ...]) -> tuple[int, ...] | None:  # noqa: ARG002
+        """Return lengths that no chunk exceeds: its elements are read together."""
+        return self.shape
+
 
 class MemoryReader(_Given):
     """An array in memory."""
@@ -62,6 +66,9 @@ class MemoryReader(_Given):
     def __init__(self, array: npt.NDArray[Any], where: str) -> None:
         self._describe(array.shape, array.dtype, where)
         self._array, self.grid = array, whole(array.shape)
+
+    def chunks_at(self, index: tuple[int, ...]) -> None:
+        """Return that elements are read singly."""
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         for k in range(len(made)):

@@ -6,6 +6,7 @@ that fills one output buffer, block by block, in a few threads (`cfagg.arrays.bl
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,15 +17,13 @@ import numpy.typing as npt
 
 from cfagg.arrays.blocks import SHARE_BYTES, Work, run
 from cfagg.arrays.plan import Plan, plan
+from cfagg.arrays.points import Part, parts
 from cfagg.errors import LimitError, SelectionError
-from cfagg.model import Grid, Regular
+from cfagg.model import Grid
 from cfagg.runtime.budget import processors
 from cfagg.runtime.threads import run_threads
 
 __all__ = ["Reader", "Selection", "whole"]
-
-#: Elements of a cell that are read together for some of them; more are only read if they are few for each of these.
-_TOGETHER, _EACH = 1 << 18, 4
 
 #: One entry per dimension: slice, integer, index array or mask.
 Selection = Sequence[slice | int | npt.ArrayLike]
@@ -134,35 +133,41 @@ class Reader(ABC):
     def points(self, selection: Sequence[slice | npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
         """Return elements by index arrays, which are broadcast together, for some dimensions, and slices for others.
 
-        The dimensions of the arrays come first. Each cell is read once, and of large cells a few points at a time.
+        The dimensions of the arrays come first. No chunk is read twice, and of large cells without chunks a few points
+        are read at a time.
         """
-        axes = [d for d, one in enumerate(selection) if not isinstance(one, slice)]
-        lists = [_forward(selection[d], self.shape[d], f"{self.label}: dimension {d}") for d in axes]
-        slices = ((one, n) for one, n in zip(selection, self.shape, strict=True) if isinstance(one, slice))
-        rest = [len(range(*one.indices(n))) for one, n in slices]
-        broadcast = np.broadcast_arrays(*lists)
-        places, grid = [i.reshape(-1) for i in broadcast], self.stored_grid
-        cell = np.zeros(places[0].shape, np.int64)
-        for i, d in zip(places, axes, strict=True):
-            axis = grid.axes[d]
-            within = i // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, i, "right") - 1
-            cell = cell * grid.matrix_shape[d] + within
-        order = np.argsort(cell, kind="stable")
-        out = np.empty((len(order), *rest), self.dtype)
+        lists = {
+            d: _forward(one, self.shape[d], f"{self.label}: dimension {d}")
+            for d, one in enumerate(selection)
+            if not isinstance(one, slice)
+        }
+        axes, broadcast = list(lists), np.broadcast_arrays(*lists.values())
+        places = {d: i.reshape(-1) for d, i in zip(axes, broadcast, strict=True)}
+        slices = {d: range(self.shape[d])[one] for d, one in enumerate(selection) if isinstance(one, slice)}
+        out = np.empty((broadcast[0].size, *map(len, slices.values())), self.dtype)
 
-        def fill(part: npt.NDArray[np.int64]) -> None:
+        def fill(part: Part) -> None:
             wanted, where = list(selection), []
-            for i, d in zip(places, axes, strict=True):
-                wanted[d], inverse = np.unique(i[part], return_inverse=True)
+            for d, r in zip(slices, part.ranges, strict=True):
+                wanted[d] = slice(r.start, r.stop if r.stop >= 0 else None, r.step) if r else slice(0, 0)
+            for d, i in places.items():
+                wanted[d], inverse = np.unique(i[part.points], return_inverse=True)
                 where.append(inverse)
-            out[part] = np.moveaxis(self.read(wanted), axes, range(len(axes)))[tuple(where)]
+            found = np.moveaxis(self.read(wanted), axes, range(len(axes)))
+            key: tuple[Any, ...] = (part.points, *part.target)
+            out[key] = found[tuple(where)]
 
-        cells = np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else []
-        parts = (part for points in cells for part in _close(places, points, math.prod(rest)))
-        count = min(self.at_once(grid), len(cells))
-        for _ in run_threads(fill, parts, count, "points") if count > 1 else map(fill, parts):
+        every = parts(self.stored_grid, places, slices, self.chunks_at)
+        few = list(itertools.islice(every, self.at_once(self.stored_grid)))
+        every = itertools.chain(few, every)
+        for _ in run_threads(fill, every, len(few), "points") if len(few) > 1 else map(fill, every):
             pass
-        return out.reshape(*broadcast[0].shape, *rest)
+        return out.reshape(*broadcast[0].shape, *map(len, slices.values()))
+
+    def chunks_at(self, index: tuple[int, ...]) -> tuple[int, ...] | None:  # noqa: ARG002
+        """Return the lengths of the chunks in a cell of `stored_grid` whose elements are read together."""
+        fits = self.chunks is not None and len(self.chunks) == len(self.shape)
+        return self.chunks if fits else None
 
     def at_once(self, grid: Grid) -> int:
         """Return how many cells of a grid are read at the same time where they are read one by one."""
@@ -187,18 +192,3 @@ def _forward(given: Any, size: int, what: str) -> npt.NDArray[np.int64]:
     if index.size and not -size <= int(index.min()) <= int(index.max()) < size:
         raise SelectionError(f"{what}: an index is outside size {size}")
     return np.where(index < 0, index + size, index)
-
-
-def _close(
-    places: Sequence[npt.NDArray[np.int64]], points: npt.NDArray[np.int64], size: int
-) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield points in groups whose indices along all axes combine to few more elements, each of them of `size`."""
-    distinct = [np.unique(i[points]) for i in places]
-    counts = [len(one) for one in distinct]
-    if max(counts) == 1 or math.prod(counts) * size <= max(_TOGETHER, _EACH * size * len(points)):
-        yield points
-        return
-    longest = counts.index(max(counts))
-    below = places[longest][points] < distinct[longest][max(counts) // 2]
-    yield from _close(places, points[below], size)
-    yield from _close(places, points[~below], size)

@@ -65,8 +65,10 @@ def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
     return indices[where]
 
 
-def push(indices: Indices, element_bytes: int) -> AxisRead:
+def push(indices: Indices, element_bytes: int, chunk: int = 1) -> AxisRead:
     """Return how to read indices of a dimension; `element_bytes` determine whether a gap is skipped or read.
+
+    Gaps within a chunk of the file are read, since every run would decode it once more.
 
     >>> push(range(9, 2, -3), 8)
     AxisRead(runs=(slice(3, 10, 3),), count=3, pick=slice(None, None, -1))
@@ -83,7 +85,8 @@ def push(indices: Indices, element_bytes: int) -> AxisRead:
     if len(indices) == 0:
         return AxisRead((), 0)
     needed = np.unique(indices)
-    cuts = np.flatnonzero(np.diff(needed) > 1 + GAP_BYTES // max(element_bytes, 1)) + 1
+    far = np.diff(needed) > 1 + GAP_BYTES // max(element_bytes, 1)
+    cuts = np.flatnonzero(far & (np.diff(needed // chunk) > 0)) + 1
     first = needed[np.concatenate([[0], cuts])]
     last = needed[np.concatenate([cuts, [len(needed)]]) - 1]
     lengths = last - first + 1

@@ -35,7 +35,7 @@ class IndexedArray(BackendArray):
     def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
         """Read the elements selected by an xarray indexer."""
         if isinstance(key, indexing.VectorizedIndexer) and _is_scattered(key.tuple):
-            found = self.reader.points(key.tuple)
+            found = _points(self.reader, key.tuple)
         else:
             found = indexing.explicit_indexing_adapter(
                 _without_empty(key, self.shape), self.shape, indexing.IndexingSupport.OUTER, self.reader.read
@@ -80,3 +80,37 @@ def _is_scattered(key: tuple[Any, ...]) -> bool:
         return False
     box = math.prod(len(np.unique(k)) for k in key)
     return box > max(_FEW, _MANY * math.prod(np.broadcast_shapes(*(k.shape for k in key))))
+
+
+def _points(reader: Reader, key: tuple[npt.NDArray[Any], ...]) -> npt.NDArray[Any]:
+    """Return the elements at index arrays, which xarray also makes of slices: these are read as slices."""
+    shape = np.broadcast_shapes(*(k.shape for k in key))
+    lists: list[Any] = [_narrow(k.reshape((1,) * (len(shape) - k.ndim) + k.shape)) for k in key]
+    axes: dict[int, int] = {}  # of the output, by dimension of the array
+    for d, k in enumerate(lists):
+        wide = [a for a, n in enumerate(k.shape) if n > 1]
+        if len(wide) != 1 or len(axes) == len(lists) - 1 or sum(one.shape[wide[0]] > 1 for one in lists) > 1:
+            continue
+        step = int(k.flat[1]) - int(k.flat[0])
+        if step and bool((np.diff(k.reshape(-1)) == step).all()):
+            axes[d] = wide[0]
+    chosen = [_slice(k) if d in axes else k for d, k in enumerate(lists)]
+    found = np.squeeze(reader.points(chosen), tuple(axes.values()))
+    found = np.moveaxis(found, range(len(shape) - len(axes), len(shape)), list(axes.values()))
+    return found if found.shape == shape else np.array(np.broadcast_to(found, shape))
+
+
+def _slice(progression: npt.NDArray[Any]) -> slice:
+    """Return an arithmetic progression of two indices or more as a slice."""
+    first, second, last = (int(progression.flat[k]) for k in (0, 1, -1))
+    end = last + (1 if second > first else -1)
+    return slice(first, end if end >= 0 else None, second - first)
+
+
+def _narrow(index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array with length 1 along the axes along which it does not vary."""
+    for axis, n in enumerate(index.shape):
+        first = index.take([0], axis) if n else index
+        if n > 1 and bool((index == first).all()):
+            index = first
+    return index

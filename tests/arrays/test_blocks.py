@@ -60,6 +60,21 @@ def test_a_cut_falls_between_chunks(monkeypatch):
     assert [n // 4 for n in seen] == [24, 24, 12]
 
 
+def test_gaps_within_chunks_are_read_in_blocks_of_bounded_size(monkeypatch):
+    monkeypatch.setattr(cfagg.arrays.blocks, "BLOCK_BYTES", 1600)
+    monkeypatch.setattr("cfagg.arrays.subarray.GAP_BYTES", 0)
+    source = np.arange(20 * 100, dtype="i4").reshape(20, 100)
+    seen = []
+    columns = np.array([0, 99])
+    out = np.empty((20, 2), "i4")
+    target = [slice(0, 20, 1), slice(0, 2, 1)]
+    feeds = [(0, False), (1, False)]
+    for work in split([range(20), columns], feeds, target, fragment(source, (1, 100), seen), out, put):
+        work()
+    np.testing.assert_array_equal(out, source[:, columns])
+    assert seen == [1600] * 5
+
+
 def test_the_first_error_stops_the_other_blocks_and_is_raised():
     done = []
 

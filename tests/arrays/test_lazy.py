@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
 import cfagg
-from cfagg.arrays import reader
+from cfagg.arrays import points, reader
 from cfagg.arrays.given import MemoryReader
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
@@ -84,8 +84,8 @@ def test_every_key_gives_the_same_where_few_elements_are_read_together(lazy: Laz
     except IndexError:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "_TOGETHER", 1)
-        patch.setattr(reader, "_EACH", 1)
+        patch.setattr(points, "_TOGETHER", 1)
+        patch.setattr(points, "_EACH", 1)
         found = lazy[key]
     assert np.array_equal(found, expected)
     assert np.shape(found) == np.shape(expected)
@@ -101,7 +101,7 @@ def test_points_of_a_large_cell_are_read_without_all_combinations_of_their_indic
     read, sizes = reader.Reader.read, []
     monkeypatch.setattr(reader.Reader, "read", lambda *args: sizes.append((f := read(*args)).size) or f)
     assert np.array_equal(cfagg.open_array(tmp_path / "a.nc", "v")[tuple(places)], master[tuple(places)])
-    assert max(sizes) <= reader._TOGETHER
+    assert max(sizes) <= points._TOGETHER
     assert len(sizes) <= 32
 
 

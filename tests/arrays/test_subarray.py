@@ -55,3 +55,9 @@ def test_assembled_runs_equal_numpy(wanted):
     source = np.arange(10 ** len(wanted)).reshape((10,) * len(wanted))
     axes = [push(np.array(w), 2**15) for w in wanted]
     np.testing.assert_array_equal(assemble(axes, source.dtype, lambda key: source[key]), source[np.ix_(*wanted)])
+
+
+def test_a_gap_within_a_chunk_is_read_and_no_gap_between_chunks() -> None:
+    found = push(np.array([1300, 2, 900, 2]), 10**6, 1000)
+    assert found.runs == (slice(2, 901, 1), slice(1300, 1301, 1))
+    assert np.array_equal(np.r_[2:901, 1300][found.pick], [1300, 2, 900, 2])
