@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 
 def read_like_numpy(reader: Reader, key: Any) -> Any:
     """Return the same as ``array[key]`` in NumPy: a scalar if all dimensions are indexed by integers."""
-    given = _expanded(key, reader.shape)
+    given, dots = _expanded(key, reader.shape)
     entries = [e for e in given if e is not None]
     lists = [d for d, e in enumerate(entries) if isinstance(e, np.ndarray)]
     if not lists:
@@ -46,32 +46,35 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
         found = np.moveaxis(found, axis - sum(isinstance(e, int) for e in entries[:axis]), 0)
     else:
         found = reader.points([e if isinstance(e, slice) else np.asarray(e, np.int64) for e in entries])
-        return _arranged(found, given, index[0].ndim)
+        return _arranged(found, given, index[0].ndim, dots)
     shape = index[0].shape
     found = found.reshape(shape + found.shape[1:])
-    return _arranged(found, given, len(shape))
+    return _arranged(found, given, len(shape), dots)
 
 
 def outer(reader: Reader, key: Any) -> npt.NDArray[Any]:
     """Return the selection of a slice, integer, mask or list of indices per dimension, applied independently."""
-    entries = [e for e in _expanded(key, reader.shape, masks=False) if e is not None]
+    entries = [e for e in _expanded(key, reader.shape, masks=False)[0] if e is not None]
     return reader.read(entries)
 
 
-def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int) -> npt.NDArray[Any]:
+def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int, dots: int) -> npt.NDArray[Any]:
     """Return values that were read, with the `count` dimensions of lists first, as arranged by NumPy."""
     is_list = [not (e is None or isinstance(e, slice)) for e in given]
     rest = [e for e, listed in zip(given, is_list, strict=True) if not listed]
     found = found[(slice(None),) * count + tuple(None if e is None else slice(None) for e in rest)]
     first = is_list.index(True)
     last = len(is_list) - is_list[::-1].index(True)
-    if all(is_list[first:last]):
+    # An ellipsis separates lists even if it stands for no dimension.
+    if all(is_list[first:last]) and not first < dots < last:
         found = np.moveaxis(found, range(count), range(first, first + count))
     return found
 
 
-def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any]:
+def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> tuple[list[Any], int]:
     """Return a slice, an integer or an array of integers per dimension, and `None` for each new one.
+
+    Also return where an ellipsis was among them, 0 if there was none.
 
     With `masks`, a mask of several dimensions provides an entry for each; otherwise masks have one dimension.
     """
@@ -95,7 +98,7 @@ def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any
                 raise SelectionError(f"dimension {d}: a mask of {entry.size} elements, expected {shape[d]}")
             entries[k] = entry.places
         d += 1
-    return entries
+    return entries, at if dots else 0
 
 
 class _Mask:

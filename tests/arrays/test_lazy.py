@@ -77,6 +77,12 @@ def test_indexing_is_that_of_numpy(lazy: LazyArray, key: Any) -> None:
     assert np.array_equal(found, expected)
 
 
+def test_an_ellipsis_that_stands_for_no_dimension_separates_lists(lazy: LazyArray) -> None:
+    keys: list[Any] = [(slice(1, 6), [4, 0], ..., [3, 3]), (..., slice(5), [1, 0], [0, 2]), (0, ..., slice(2), [1, 1])]
+    for key in keys:
+        assert np.array_equal(lazy[key], VALUES[key])
+
+
 @given(keys())
 def test_every_key_gives_the_same_where_few_elements_are_read_together(lazy: LazyArray, key: Any) -> None:
     try:
