@@ -86,6 +86,12 @@ class Workplace(Staging):
             raise TargetError(
                 f"{self.target} is not a Zarr store, so it is not replaced; choose another name or remove it"
             )
+        around = next((p for p in self.target.parents if any(os.path.lexists(p / name) for name in _STORE_FILES)), None)
+        if inside and around is not None:  # consolidated metadata there describe the former chunks
+            raise TargetError(
+                f"{self.target} is part of the Zarr store {around}, whose metadata describe it, so it is not replaced; "
+                "choose a name outside that store"
+            )
 
     def _exists(self) -> TargetExistsError:
         return TargetExistsError(

@@ -31,7 +31,7 @@ from cfagg.storage.urls import Url, a_place, absolute, is_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
 from cfagg.writing.references import as_path, home_of, relative, renamed, used_files
-from cfagg.writing.replacing import refuse_to_lose
+from cfagg.writing.replacing import refuse_to_break, refuse_to_lose
 from cfagg.writing.report import Report
 
 __all__ = ["rebase"]
@@ -128,6 +128,8 @@ def rebase(
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     if isinstance(target, Path) and output is not None:
         refuse_to_lose(target, (renamed(one, change.of(one)) for one in found.values()), base)
+        if str(target) != os.path.realpath(given):
+            refuse_to_break(target, source)
     for one in found.values():
         change.check(one, given, target)
     create = output is not None and not overwrite and str(target) != os.path.realpath(given)

@@ -329,6 +329,21 @@ def test_a_store_that_holds_the_source_is_not_replaced(floats, tmp_path):
     assert path.exists()
 
 
+def test_a_part_of_another_store_is_not_replaced(floats, tmp_path):
+    path, _ = floats
+    store = zarr.create_group(tmp_path / "whole.zarr")
+    store.create_array("tas", data=np.arange(3.0))
+    store.create_group("old").create_array("tas", data=np.arange(4.0))
+    zarr.consolidate_metadata(store.store)
+    for name in ("tas", "old", "old/tas"):
+        with pytest.raises(TargetError, match=r"part of the Zarr store .*whole\.zarr"):
+            convert(path, tmp_path / "whole.zarr" / name, overwrite=True)
+    array = cfagg.open_array(tmp_path / "whole.zarr", "tas")
+    with pytest.raises(TargetError, match="part of the Zarr store"):
+        cfagg.write(cfagg.concatenate([array, array]), tmp_path / "whole.zarr" / "tas", to="zarr", overwrite=True)
+    assert array[:].tolist() == [0, 1, 2]
+
+
 def test_options_that_are_not_known_are_refused_before_anything_is_written(floats, tmp_path):
     path, _ = floats
     for wrong in ({"zarr_format": 4}, {"packing": "zip"}, {"codec": "lzma"}, {"chunks": "big"}, {"missing": "skip"}):

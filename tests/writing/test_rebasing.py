@@ -117,6 +117,16 @@ def test_another_file_is_written_with_the_same_meaning_elsewhere(path, tmp_path)
         cfagg.rebase(path, "parts", "x", output=tmp_path / "deep/b.nc")
 
 
+def test_a_file_to_which_the_references_refer_is_not_replaced(path, tmp_path):
+    shutil.copytree(tmp_path / "parts", tmp_path / "moved/parts")
+    for folder in ("parts", "moved/parts"):
+        with pytest.raises(TargetError, match="its values would be lost"):
+            cfagg.rebase(
+                path, tmp_path / "parts", tmp_path / "moved/parts", output=tmp_path / folder / "0_0.nc", overwrite=True
+            )
+    np.testing.assert_array_equal(cfagg.read(path)["tas"], VALUES)
+
+
 def test_everything_else_in_the_file_stays(path):
     with netCDF4.Dataset(path, "a") as file:
         file.createVariable("more", "f8", ("t",), zlib=True)[:] = [1, 2, 3, 4]
