@@ -51,9 +51,9 @@ def run(args: Arguments) -> int:
         return 2
     rules = [r for code, r in known.items() if not wanted or code.startswith(tuple(wanted))]
     if args.json:
-        import json
+        from cfagg.display.as_json import forms_json
 
-        print(json.dumps([_as_dict(r) for r in rules], indent=1))
+        print(forms_json("explain", (_as_dict(r) for r in rules)))
     elif args.list or not wanted:
         from cfagg.checking.links import place
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from cfagg.display.summary import FileSummary, ReferenceSummary
 
-__all__ = ["FORM_VERSION", "dump", "encode", "file_json", "form_json", "references_json"]
+__all__ = ["FORM_VERSION", "dump", "encode", "file_json", "form_json", "forms_json", "references_json"]
 
 #: Incremented when a member is renamed, removed or changes its meaning.
 FORM_VERSION = 1
@@ -24,7 +24,16 @@ FORM_VERSION = 1
 
 def form_json(form: str, members: Mapping[str, Any]) -> str:
     """Return the strict JSON that a command prints: its name, the version of the form, and encoded members."""
-    return dump({"form": f"cfagg {form}", "form_version": FORM_VERSION, **encode(members)})
+    return dump(_of_form(form, members))
+
+
+def forms_json(form: str, items: Iterable[Mapping[str, Any]]) -> str:
+    """Return the strict JSON of a command that prints a list of objects, each with its form."""
+    return dump([_of_form(form, members) for members in items])
+
+
+def _of_form(form: str, members: Mapping[str, Any]) -> dict[str, Any]:
+    return {"form": f"cfagg {form}", "form_version": FORM_VERSION, **encode(members)}
 
 
 def file_json(summary: FileSummary) -> str:

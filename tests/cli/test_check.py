@@ -163,10 +163,11 @@ def cfagg(*args, cwd=None, **env):
 def test_the_json_form_is_one_list_with_the_documented_members(paths, capsys):
     _, out, _ = run(capsys, paths["broken"], paths["clean"], "--format", "json")
     first, second = json.loads(out)
-    assert list(first) == ["source", "cf_version", "findings"]
+    assert list(first) == ["form", "form_version", "source", "cf_version", "findings"]
     assert first["cf_version"] == "1.8"
     assert {f["severity"] for f in first["findings"]} == {"error", "warning"}
-    assert second == {"source": paths["clean"], "cf_version": "1.13", "findings": []}
+    form = {"form": "cfagg check", "form_version": 1}
+    assert second == {**form, "source": paths["clean"], "cf_version": "1.13", "findings": []}
 
 
 def test_every_format_can_be_written_to_a_file(paths, tmp_path, capsys):

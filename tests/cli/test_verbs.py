@@ -17,6 +17,7 @@ VERBS = {
     "aggregate -o": ["aggregate", "{sst}", "-o", "{out}.nc", "--overwrite"],
     "aggregate --why": ["aggregate", "{sst}", "--why", "2006-04.nc", "2006-05.nc"],
     "check": ["check", "{nca}"],
+    "check --statistics": ["check", "{nca}", "--statistics"],
     "explain": ["explain", "UNI001"],
     "accumulate": ["accumulate", "{zarr}", "surface_temperature", "--overwrite"],
     "accumulate --dry-run": ["accumulate", "{zarr}", "surface_temperature", "--overwrite", "--dry-run"],
@@ -39,8 +40,12 @@ MEMBERS = {
     "aggregate": "form form_version target files variables groups apart unread losses notes",
     "aggregate -o": "form form_version target files variables groups apart unread losses notes",
     "aggregate --why": "form form_version target a b joined answers problem",
-    "check": "source cf_version findings",
-    "explain": "code severity section title older_sections since until needs checked summary link why fails passes",
+    "check": "form form_version source cf_version findings",
+    "check --statistics": "form form_version code severity count summary",
+    "explain": (
+        "form form_version code severity section title older_sections since until needs checked summary link why "
+        "fails passes"
+    ),
     "accumulate": (
         "form form_version store variable group action arrays source_bytes source_stored scratch chunks "
         "resumed missing nonfinite notes bytes stored share"
@@ -85,14 +90,13 @@ def test_json_of_a_verb_is_strict_and_its_form_only_grows_within_one_version(
 ) -> None:
     assert cli.main([*(a.format(**places) for a in VERBS[verb]), "--json"]) == 0
     found = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    if verb in ("check", "explain"):  # a list of datasets or rules
-        assert found
-        assert all(isinstance(item, dict) for item in found)
-    else:
-        assert found["form"].startswith("cfagg ")
-        assert found["form_version"] == 1
-    one = found[0] if isinstance(found, list) else found
-    assert set(MEMBERS[verb].split()) <= set(one)
+    is_list = verb in ("check", "check --statistics", "explain")  # of datasets or rules
+    assert found
+    assert isinstance(found, list) is is_list
+    for one in found if is_list else [found]:
+        assert one["form"].startswith("cfagg ")
+        assert one["form_version"] == 1
+        assert set(MEMBERS[verb].split()) <= set(one)
 
 
 @pytest.mark.few(8)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
 from cfagg.checking.formats import Style, Totals, most_first
 from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
+from cfagg.display.as_json import form_json, forms_json
 
 __all__ = ["render"]
 
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
-    """Yield a list with the members ``source``, ``cf_version`` and ``findings`` of each source.
+    """Yield a list with the form and the members ``source``, ``cf_version`` and ``findings`` of each source.
 
-    With statistics, it is a list with ``code``, ``severity``, ``count`` and ``summary`` of each broken rule.
+    With statistics, it is a list with the form, ``code``, ``severity``, ``count`` and ``summary`` of each broken rule.
     """
     if style.statistics:
         yield from _statistics(results)
         return
     before = "[\n"
     for result in results:
-        yield before + json.dumps(result.as_dict(), indent=1)
+        yield before + form_json("check", result.as_dict())
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 
@@ -40,4 +40,4 @@ def _statistics(results: Iterable[Outcome]) -> Iterator[str]:
         }
         for code, number in most_first(totals.codes)
     ]
-    yield json.dumps(rows, indent=1) + "\n"
+    yield forms_json("check --statistics", rows) + "\n"

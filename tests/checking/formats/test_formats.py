@@ -75,7 +75,7 @@ def test_whatever_a_dataset_holds_can_be_told_in_utf8(name, result):
 @given(result=results())
 def test_whatever_a_dataset_holds_stays_within_its_form(result):
     (found,) = json.loads(told("json", result))
-    assert found == result.as_dict()
+    assert found == {"form": "cfagg check", "form_version": 1, **result.as_dict()}
     RESULTS.validate(json.loads(told("sarif", result))["runs"][0]["results"])
     (suite,) = suites(result)
     assert len(suite.findall("testcase")) == int(suite.get("tests"))
@@ -105,7 +105,7 @@ class Tags(HTMLParser):
 def test_json_is_a_list_with_an_object_for_each_source():
     found = json.loads(told("json", *ALL))
     assert [f["source"] for f in found] == [r.source for r in ALL]
-    assert all(list(f) == ["source", "cf_version", "findings"] for f in found)
+    assert all(list(f) == ["form", "form_version", "source", "cf_version", "findings"] for f in found)
     assert found[0]["findings"][0] == {
         "code": "UNI002",
         "severity": "error",
