@@ -1,4 +1,4 @@
-"""Users, passwords and queries of URLs are in no message and in no report."""
+"""Users, passwords, queries and keys in fragments of URLs are in no message and in no report."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ URLS = ["http://me:an@unlikely@127.0.0.1:9/a.nc", "https://me:unlikely@127.0.0.1
         ("http://me:b@c@host:80/a@b?x=1", "http://…@host:80/a@b?…"),
         ("there is no file /home/https:/me:b@host/a.nc; check", "there is no file /home/https:/…@host/a.nc; check"),
         ("s3://k@bucket/x?sig=1&y=2: not there", "s3://…@bucket/x?…: not there"),
+        ("see http://h/a#access_token=x: not there", "see http://h/a#…: not there"),
+        ("http://h/a#3f9c27ab01d4. Or 'http://h/a#me:b'", "http://h/a#…. Or 'http://h/a#…'"),
+        ("http://h/a#eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3", "http://h/a#…"),
+        ("http://me:b#c@host/a, http://me:b?c@host/a", "http://…#…, http://…?…"),
         ("'http://h/a?b' and 'http://me@h/c'", "'http://h/a?…' and 'http://…@h/c'"),
     ],
 )
@@ -29,7 +33,16 @@ def test_what_may_be_secret_in_a_url_is_left_out(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["C:/me@home/a.nc", "/data/run:/x@y", "s3://bucket/a@b.zarr", "me@example.org", "is it http://a/b#c?", "a:/b?c@d"],
+    [
+        "C:/me@home/a.nc",
+        "/data/run:/x@y",
+        "s3://bucket/a@b.zarr",
+        "me@example.org",
+        "is it http://a/b#c?",
+        "a:/b?c@d",
+        "http://a/b.html#_cell-methods-2",
+        "s3://a/b.zarr#mode=nczarr,zarr",
+    ],
 )
 def test_other_text_stays(text: str) -> None:
     assert redacted(text) == text
