@@ -19,6 +19,7 @@ from cfagg.formats.hdf5 import library_variables
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, reach
 from cfagg.formats.hdf5.untyped import failing
+from cfagg.formats.metadata.foreign import SEVERAL, decides
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.reading import is_own
 from cfagg.model import dataset as model
@@ -68,8 +69,9 @@ class _LinkedVariable(_Described):
 
     _isvlen = _isenum = False
 
-    def __init__(self, found: model.Variable) -> None:
-        super().__init__(found.name, found.attributes)
+    def __init__(self, found: model.Variable, unread: Mapping[str, Any]) -> None:
+        super().__init__(found.name, {k: v for k, v in found.attributes.items() if k not in unread})
+        self.unread = {k: str(v) for k, v in unread.items()}
         self.dimensions, self.shape = found.dims, found.shape
         self.dtype: Any = str if found.kind == "string" else found.dtype
 
@@ -108,8 +110,9 @@ class LinkedGroup(_Described):
             if f"{below}/{name}" in links:
                 continue
             described = variable.kind != "other" and (texts or variable.kind != "string")
-            if described and all(map(_is_plain, variable.attributes.values())):
-                self.variables[name] = _LinkedVariable(variable)
+            odd = {k: v for k, v in variable.attributes.items() if not _is_plain(v)}
+            if described and all(v == SEVERAL and not decides(k) for k, v in odd.items()):
+                self.variables[name] = _LinkedVariable(variable, odd)
             else:
                 links[f"{below}/{name}"] = why
         if path in links:
@@ -119,9 +122,10 @@ class LinkedGroup(_Described):
         }
 
     def unread(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the attributes of this group and those below that are not read, by the path of the group."""
+        """Yield the attributes in this group and those below that are not read, by the path of group or variable."""
         if self._unread:
             yield self.path.strip("/") or "/", self._unread
+        yield from ((f"{self.path}/{n}".lstrip("/"), v.unread) for n, v in self.variables.items() if v.unread)
         for group in self.groups.values():
             yield from group.unread()
 

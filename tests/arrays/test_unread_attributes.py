@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import LossError
+from cfagg.errors import CfaggWarning, LossError
 
 
 def bits(there: Any) -> None:
@@ -30,6 +30,7 @@ TYPES: dict[str, Callable[[Any], None]] = {
     "16-bit reals": put(lambda file: np.float16(1.5)),
     "enumeration": put(lambda file: np.True_),
     "bit fields": bits,
+    "values along several dimensions": put(lambda file: np.ones((2, 2))),
 }
 
 
@@ -55,17 +56,18 @@ def test_conversion_refuses_to_lose_an_attribute_of_each_type_and_lists_it(tmp_p
     assert cfagg.read(tmp_path / "b.zarr").t.attrs == {"units": "K"}
 
 
+@pytest.mark.parametrize("kind", ["opaque", "values along several dimensions"])
 @pytest.mark.parametrize("where", ["/", "g", "g/u"])
 @pytest.mark.parametrize("target", ["b.nc", "b.nca", "b.json"])
-def test_every_target_lists_it_wherever_it_is(tmp_path: Path, target: str, where: str) -> None:
-    path = write(tmp_path / "a.nc", "opaque", where)
+def test_every_target_lists_it_wherever_it_is(tmp_path: Path, target: str, where: str, kind: str) -> None:
+    path = write(tmp_path / "a.nc", kind, where)
 
     def made(on_loss: str) -> Any:
         if target == "b.json":
             return cfagg.index(path, to="kerchunk", output=tmp_path / target, on_loss=on_loss)
         return cfagg.convert(path, tmp_path / target, on_loss=on_loss)
 
-    with pytest.raises(LossError, match=rf"'{where}': attribute 'odd' \(opaque\) is lost: .* write it as numbers"):
+    with pytest.raises(LossError, match=rf"'{where}': attribute 'odd' \({kind}\) is lost: .* write it as numbers"):
         made("error")
     assert [(loss.variable, loss.what) for loss in made("drop").losses] == [(where, "attribute 'odd'")]
 
@@ -87,3 +89,27 @@ def test_an_unusual_number_does_not_make_a_file_damaged(tmp_path: Path) -> None:
         file["t"].attrs["comment"] = "a text of variable length"
     found = cfagg.aggregate([path]).t.attrs
     assert (found["odd"], found["comment"]) == (1.5, "a text of variable length")
+
+
+def test_a_file_with_an_attribute_of_several_dimensions_is_read_without_it_though_the_netcdf_library_fails(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "a.nc", "values along several dimensions", "t")
+    with pytest.raises(RuntimeError):
+        netCDF4.Dataset(path)
+    found = cfagg.read(path).t
+    assert (found.attrs, found.values.tolist()) == ({"units": "K"}, [0, 1, 2])
+    joined = cfagg.aggregate([path])
+    with pytest.raises(LossError, match=r"'t': attribute 'odd' \(values along several dimensions\) is lost"):
+        cfagg.write(joined, tmp_path / "b.nca")
+
+
+@pytest.mark.parametrize("name", ["scale_factor", "_FillValue", "units"])
+def test_a_variable_whose_values_depend_on_an_attribute_of_several_dimensions_is_not_read(
+    tmp_path: Path, name: str
+) -> None:
+    path = write(tmp_path / "a.nc", "values along several dimensions", "g")
+    with h5py.File(path, "a") as file:
+        file["t"].attrs[name] = np.ones((2, 2), "f4")
+    with pytest.warns(CfaggWarning, match="variable 't' cannot be read: .* left out"):
+        assert list(cfagg.read(path)) == []

@@ -20,7 +20,7 @@ from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import Type, attribute_of, attribute_type, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects, dense_at
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, Space, UnusualError
-from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
+from cfagg.formats.metadata.foreign import SEVERAL, Foreign, name_of, too_long
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, SharedAttributes
 
@@ -217,6 +217,8 @@ class Attributes:
         self, name: str, type_: Type, shape: tuple[int, ...], empty: bool, data: bytes, at: int
     ) -> AttributeValue:
         what, detail = type_
+        if len(shape) > 1:
+            return SEVERAL
         count = 1
         for n in shape:
             count *= n

@@ -25,7 +25,7 @@ from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError, OverlapError
 from cfagg.formats.hdf5.values import Values
-from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
+from cfagg.formats.metadata.foreign import SEVERAL, Foreign, name_of, too_long
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind
@@ -231,6 +231,8 @@ def _number(stored: Any) -> np.dtype[Any] | None:
 def _value(name: str, attribute: Any) -> AttributeValue:
     """Return the value of an attribute."""
     stored, space = attribute.get_type(), attribute.get_space()
+    if len(attribute.shape or ()) > 1:
+        return SEVERAL
     empty = space.get_simple_extent_type() == h5py.h5s.NULL
     if isinstance(stored, h5py.h5t.TypeStringID):
         return _texts(name, attribute, stored, empty)

@@ -22,6 +22,7 @@ from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, fil
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import prove, prove_file
 from cfagg.formats.hdf5.space import UnsoundError
+from cfagg.formats.metadata.foreign import decides
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, stored_paths
 from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable
@@ -344,8 +345,9 @@ def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
 
 
 def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
-    """Return the attributes in the form used by netCDF4-python."""
-    return {n.decode(): _attribute(h5py.h5a.open(dataset, n)) for n in names if n not in _INTERNAL}
+    """Return the attributes in the form used by netCDF4-python, which fails on those of several dimensions."""
+    found = {n.decode(): h5py.h5a.open(dataset, n) for n in names if n not in _INTERNAL}
+    return {n: _attribute(one) for n, one in found.items() if decides(n) or len(one.shape or ()) < 2}
 
 
 def _attribute(attribute: Any) -> Any:

@@ -142,7 +142,7 @@ def _failing(file: Any) -> Iterator[tuple[str, str]]:
 
 
 def _failure(found: Any) -> str | None:
-    """Return why the netCDF library fails on an object, if it does; nothing for named types, which have no values."""
+    """Return why the netCDF library fails on an object, if it does; nothing if its values are read all the same."""
     if isinstance(found, h5py.h5t.TypeID):
         return None if found.get_class() in _NAMED and not any(map(found.detect_class, _ODD)) else ""
     if isinstance(found, h5py.h5d.DatasetID):
@@ -152,10 +152,9 @@ def _failure(found: Any) -> str | None:
             return "the netCDF library fails on its null dataspace; write it with values or remove it"
     names: list[bytes] = []
     h5py.h5a.iterate(found, names.append)
-    for name in names:
-        if h5py.h5a.open(found, name).get_type().detect_class(h5py.h5t.TIME):
-            shown = name.decode("utf-8", "replace")
-            return (
-                f"the netCDF library fails on the HDF5 type of its attribute {shown!r} (times); write numbers or text"
-            )
-    return None
+    attributes = {name.decode("utf-8", "replace"): h5py.h5a.open(found, name) for name in names}
+    for name, one in attributes.items():
+        if one.get_type().detect_class(h5py.h5t.TIME):
+            return f"the netCDF library fails on the HDF5 type of its attribute {name!r} (times); write numbers or text"
+    # These are left out.
+    return "" if any(len(one.shape or ()) > 1 for one in attributes.values()) else None
