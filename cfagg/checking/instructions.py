@@ -6,6 +6,7 @@ Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,9 @@ __all__ = [
 
 #: The most values of one instruction variable that are read.
 LIMIT = 1 << 22
+
+#: What a substitution replaces.
+_BASE = re.compile(r"\$\{\w+\}", re.ASCII)
 
 
 class MaskedValues(NamedTuple):
@@ -182,11 +186,9 @@ def substitutions(variable: Variable) -> Mapping[str, str]:
 
 
 def substituted(text: str, changes: Mapping[str, str]) -> str:
-    """Return a file name with all substitutions applied.
+    """Return a file name with all substitutions applied once, so that their order does not matter.
 
     >>> substituted("${data}/a.nc", {"${data}": "/archive"})
     '/archive/a.nc'
     """
-    for base, by in changes.items():
-        text = text.replace(base, by)
-    return text
+    return _BASE.sub(lambda found: changes.get(found[0], found[0]), text)

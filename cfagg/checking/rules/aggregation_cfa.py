@@ -155,7 +155,9 @@ def files_are_uris_or_paths(c: Context, _: Instructions, v: Variable) -> Iterato
     for text in found.values[found.valid].tolist():
         whole = substituted(text, changes)
         unknown = _USED.search(whole)
-        problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
+        problem = problem_of(whole) if unknown is None else f"has no substitution for {unknown[0]!r}: add it"
+        if unknown is not None and unknown[0] in changes:
+            problem = f"becomes {whole[:80]!r}, as what replaces a base is not replaced again: write {unknown[0]!r} out"
         # A relative path is a path, not a URI, so blanks and other characters are allowed.
         if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
             told.setdefault(problem, []).append(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.cf.cell_methods import CellMethods, parse
+from cfagg.cf.cell_methods import CellMethods
 from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import missing_mask, unsigned
 from cfagg.checking.rules.cell_methods import methods
 from cfagg.checking.times import time_like
@@ -169,7 +169,7 @@ def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
             "add it (section 7.5, not in the conformance document)"
         )
         yield Hit(a.data, "coordinates", message, "warning")
-    said = _said(a.norm)
+    said = _said(c, a.norm)
     within = said is not None and any(e.within and partner in covered(c, a.norm, [e]) for e in said.entries)
     if within and "climatology" not in partner.attributes:
         message = (
@@ -179,9 +179,14 @@ def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
         yield Hit(partner, "climatology", message, "warning")
 
 
-def _said(v: Variable) -> CellMethods | None:
-    text = v.text("cell_methods")
-    return parse(text) if text is not None else None
+@once
+def _all_said(c: Context) -> dict[Variable, CellMethods]:
+    return dict(methods(c))
+
+
+def _said(c: Context, v: Variable) -> CellMethods | None:
+    """Return the cell methods of a variable, with names in place of paths."""
+    return _all_said(c).get(v)
 
 
 @rule("ANO010", each=anomalies)
@@ -189,7 +194,7 @@ def norm_says_how_it_was_taken(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The cell methods of a norm have an entry for its own coordinates."""
     if a.selecting:
         return
-    said = _said(a.norm)
+    said = _said(c, a.norm)
     own = set(a.partners.values())
     if said is None:
         message = (
@@ -206,7 +211,7 @@ def norm_of_a_climatology_says_within_and_over(c: Context, a: Anomaly) -> Iterat
     """The cell methods of a norm that selects times of a climatology have entries with within and over."""
     if not a.selecting:
         return
-    said = _said(a.norm)
+    said = _said(c, a.norm)
     entries = list(said.entries) if said is not None else []
     if _selects(c, a):
         entries = [e for e in entries if _climatological(c, a, e.names)]
@@ -233,14 +238,14 @@ def _selected(c: Context, s: Variable) -> Variable | None:
 
 def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:
     """Whether the names are the dimension of the norm, the times that it selects from, or time itself."""
-    selected = {word for s in selectors(c, a.norm) for word in s.words("select")}
-    return all(n in a.norm.dims or n in selected or n == "time" for n in names)
+    selected = {_selected(c, s) for s in selectors(c, a.norm)} - {None}
+    return all(n in a.norm.dims or n == "time" or c.resolver.variable(n, a.norm.group)[0] in selected for n in names)
 
 
 @rule("ANO012", each=anomalies)
 def described_norm_says_nothing_else(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The cell methods of a norm that is only described have no further entries."""
-    said = _said(a.norm)
+    said = _said(c, a.norm)
     if said is None or said.problems or a.case not in (2, 3):
         return
     if a.case == 3:

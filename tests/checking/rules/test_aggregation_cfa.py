@@ -9,6 +9,7 @@ from cfagg.checking.described import described
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
 from cfagg.formats.cdl.parsing import parse_cdl
+from tests.checking.rules.asking import findings
 
 BASE = """netcdf temp {
 dimensions:
@@ -129,6 +130,14 @@ def test_substitutions_have_a_form() -> None:
     with_base = BASE.replace("  string formats", '    files:substitutions = "base: x" ;\n  string formats')
     assert codes(with_base) == ["CFA019"]
     assert codes(with_base.replace("base: x", "${base}: x")) == []
+
+
+@pytest.mark.parametrize("order", [("${a}: ${b}/c", "${b}: d"), ("${b}: d", "${a}: ${b}/c")])
+def test_substitutions_are_not_substituted_again_in_whatever_order_they_are(order: tuple[str, str]) -> None:
+    text = BASE.replace("January-June.nc", "${a}/June.nc")
+    text = text.replace("  string formats", f'    files:substitutions = "{" ".join(order)}" ;\n  string formats')
+    (found,) = findings(text, "CFA019", data=False)
+    assert "becomes '${b}/c/June.nc', as what replaces a base is not replaced again: write '${b}' out" in found.message
 
 
 def test_where_all_fragments_are_missing_none_is_opened() -> None:

@@ -100,3 +100,20 @@ def test_data_are_not_their_own_norm() -> None:
     text = ZONAL.replace("NAME", "lon").replace("anomaly_wrt norm", "anomaly_wrt r").replace('s = "norm"', 's = "r"')
     (found,) = findings(text, "ANO001", data=False)
     assert found.message == "the norm 'r' is the data variable itself; name the variable of the norm"
+
+
+@pytest.mark.parametrize("own", ["zm", "/zm", "../zm"])
+def test_the_norm_in_a_group_names_its_coordinates_by_path(own: str) -> None:
+    norm = next(line for line in ZONAL.splitlines() if line.startswith("  int norm"))
+    text = ZONAL.replace("NAME", "lon").replace(norm, "").replace("anomaly_wrt norm", "anomaly_wrt /g/norm")
+    text = text.replace('ancillary_variables = "norm"', 'ancillary_variables = "/g/norm"')
+    group = f"group: g {{ variables: {norm.replace('zm: mean', f'{own}: mean')} }}"
+    assert codes(text.replace(" }", f" {group} }}") if text.endswith(" }") else text, "ANO", data=False) == []
+
+
+@pytest.mark.parametrize("time", ["month", "/month"])
+def test_the_norm_of_a_climatology_names_its_times_by_path(time: str) -> None:
+    text = explanations()["ANO013"]["passes"]
+    said = "month: mean within years month: mean over years"
+    assert said in text
+    assert codes(text.replace(said, said.replace("month", time)), "ANO", data=False) == []
