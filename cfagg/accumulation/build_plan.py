@@ -223,6 +223,8 @@ def _plan_update(
                 raise
             basis = None
     fresh = not found and weights_stay(group, weights)
+    if order.append and not found and not fresh:
+        raise _other_weights(where)
     state = State(True, fresh, bool(found.related), alike=True, grown=basis is not None)
     given = Input(array, meaning, settings, weights, related)
     dim = order.grows or (None if extra.growth is None else extra.growth.dim)
@@ -272,10 +274,14 @@ def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, wh
         cut = tuple(slice(0, basis.position) if a == basis.axis else slice(None) for a in group.weights.axes)
         same = weights_stay(group, weights, cut)
     if not same:
-        raise StaleError(
-            f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; rebuild "
-            "it with refresh=True (--refresh)"
-        )
+        raise _other_weights(where)
+
+
+def _other_weights(where: str) -> StaleError:
+    return StaleError(
+        f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; rebuild it "
+        "with refresh=True (--refresh)"
+    )
 
 
 def assemble(

@@ -109,11 +109,11 @@ def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
     if isinstance(weights, str):
         for path in _areas(source) if weights == "area" else _variable(source, weights):
             uses[path] = "weights"
-    measured = weights == "area" if isinstance(weights, str) else False
+    # What weights would be taken from if it existed is recorded, too.
     return tuple(
         _neighbour(source, path, use, look=True)
         for path, use in uses.items()
-        if opened(source, path, any_type=True) is not None or (measured and path in _measures(source))
+        if use == "weights" or opened(source, path, any_type=True) is not None
     )
 
 
@@ -182,7 +182,10 @@ def _measures(source: ZarrArray) -> list[str]:
 
 
 def _areas(source: ZarrArray) -> list[str]:
-    """Return the paths of the possible sources of cell areas: the area variable, else coordinates and their bounds."""
+    """Return the paths of the possible sources of cell areas: the area variable, else coordinates and their bounds.
+
+    Of variables and bounds, these are the named ones, whether they exist or not.
+    """
     found = _measures(source)
     if found and opened(source, found[0], any_type=True) is not None:
         return found
@@ -192,7 +195,7 @@ def _areas(source: ZarrArray) -> list[str]:
             continue
         found.append(coordinate.path)
         bounds = coordinate.attributes.get("bounds")
-        if isinstance(bounds, str) and opened(source, path_beside(source, bounds), any_type=True) is not None:
+        if isinstance(bounds, str):
             found.append(path_beside(source, bounds))
     corners = corners_of(source) if coordinate_along(source, "latitude") is None else None
     return found if corners is None else corners.paths

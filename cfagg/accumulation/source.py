@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Meaning", "beside", "coordinate_along", "horizontal_dims", "mask_of", "read_cells", "read_meaning", "read_values",
-    "role_of", "settled", "unchanged", "within_limit", "write_back",
+    "role_of", "settled", "steady_axis", "unchanged", "within_limit", "write_back",
 ]  # fmt: skip
 
 _TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "b1")
@@ -199,6 +199,13 @@ def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
         if found is not None and found.dims == (d,) and place_of(found.attributes) == place:
             return found
     return None
+
+
+def steady_axis(array: ZarrArray) -> int:
+    """Return the last axis that is no time, and so hardly grows; sums are not extended along an axis of weights."""
+    coordinates = [beside(array, d) for d in array.dims]
+    steady = [k for k, c in enumerate(coordinates) if c is None or axis_of(c.attributes) != "T"]
+    return max(steady, default=0)
 
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:

@@ -25,6 +25,7 @@ from cfagg.accumulation.source import (
     opened,
     path_beside,
     read_values,
+    steady_axis,
 )
 from cfagg.cf.roles import place_of
 from cfagg.errors import ConformError, LimitError, SourceError
@@ -280,8 +281,8 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
     # A length of 1 means "the same everywhere", even if the array has length 1 itself.
     keep = [i for i, n in enumerate(values.shape) if n != 1]
     if not keep:
-        whole = np.full(array.shape[:1], float(values.reshape(-1)[0]) if values.size else 1.0)
-        return Weights("array", None, whole, (0,))
+        axis, value = steady_axis(array), float(values.reshape(-1)[0]) if values.size else 1.0
+        return Weights("array", None, np.full(array.shape[axis], value), (axis,))
     return Weights("array", None, values.reshape([values.shape[i] for i in keep]), tuple(axes[i] for i in keep))
 
 

@@ -204,7 +204,7 @@ def test_an_array_broadcasts_as_numpy_does_and_a_labelled_one_by_names(store):
     weights = found(store, labelled)
     assert (weights.kind, weights.axes) == ("array", (1, 2))
     np.testing.assert_array_equal(weights.values, labelled.values.T)
-    assert found(store, 2.0).values.tolist() == [2.0] * 10
+    assert found(store, 2.0).values.tolist() == [2.0] * 8
     assert found(store, None) is None
 
 
@@ -346,6 +346,8 @@ def test_weights_that_changed_are_not_appended_to_and_make_a_refresh_build_anew(
     assert accumulate(store, "tas", refresh=True).action == "rebuilt"
     assert read_whole(open_group(store, "tas").weights.stored)[0] == 9
     zarr.open_array(store / "w", mode="r+")[0] = 8
+    with pytest.raises(StaleError, match=r"the weights have changed since .* rebuild it with refresh=True"):
+        accumulate(store, "tas", append=True)  # nothing has grown
     assert accumulate(store, "tas", refresh=True).action == "rebuilt"
     assert read_whole(open_group(store, "tas").weights.stored)[0] == 8
 
@@ -365,3 +367,29 @@ def test_weights_along_the_dimension_that_grows(store):
     np.testing.assert_allclose(
         read_whole(group.sums["time",].data)[-1], np.einsum("t,tyx->yx", w[:], raw.astype("f8")), rtol=1e-12
     )
+
+
+def test_a_single_weight_is_stored_along_an_axis_that_does_not_grow_so_that_appends_extend_the_sums(store):
+    accumulate(store, "tas", ["time"], weights=2.0)
+    weights = open_group(store, "tas").weights
+    assert (weights.axes, weights.array.tolist()) == ((2,), [2.0] * 8)
+    grow(store)
+    assert accumulate(store, "tas", append=True).action == "appended"
+    data = zarr.open_array(store / "tas")[...]
+    assert cfagg.open_accumulated(store, "tas").mean("time").values == pytest.approx(data.mean(0, "f8"))
+
+
+def test_a_single_weight_is_not_stored_along_a_last_axis_of_times(tmp_path):
+    reference.write_source(tmp_path / "a.zarr", "tas", field().transpose(1, 2, 0), ("lat", "lon", "time"), (3, 5, 4))
+    zarr.open_array(tmp_path / "a.zarr" / "time", mode="r+").attrs["units"] = "days since 2000-01-01"
+    assert found(tmp_path / "a.zarr", 2.0).axes == (1,)
+
+
+@pytest.mark.parametrize("name", ["lat", "lon"])
+def test_bounds_that_are_made_after_a_build_with_cosines_make_the_sums_stale(store, name):
+    accumulate(store, "tas", [DIMS], weights="area")
+    assert cfagg.open_accumulated(store, "tas").mean(DIMS).values
+    edges = EDGES if name == "lat" else np.arange(9) * 45.0
+    put(store, f"{name}_bnds", np.stack([edges[:-1], edges[1:]], 1), [name, "two"])
+    with pytest.raises(StaleError, match=f"weights from '{name}_bnds': created since; weights would be taken from it"):
+        cfagg.open_accumulated(store, "tas").mean(DIMS)
