@@ -5,12 +5,19 @@ The public functions load their dependencies on first use, so that importing cfa
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cfagg._moved import install
 from cfagg._version import __version__
+
+if os.name != "posix":
+    raise ImportError(
+        "cfagg needs Linux or macOS, as it relies on the locks, links and file descriptors of POSIX; on Windows, "
+        "install it in the Windows Subsystem for Linux (WSL)"
+    )
 
 #: Public name -> the module that defines it.
 _HOMES = {

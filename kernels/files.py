@@ -35,8 +35,7 @@ _NOT_THERE = 2
 #: The first byte of gzip, and the flag for a header checksum.
 _GZIP, _HEADER_CHECKSUM = 0x1F, 2
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_FLAGS |= getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

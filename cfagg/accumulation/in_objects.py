@@ -70,8 +70,7 @@ class ObjectStaging(GroupStaging):
     """
 
     def __init__(self, place: Place, former: tuple[str | None, frozenset[str]] | None = None) -> None:
-        user = os.getuid() if hasattr(os, "getuid") else ""
-        root = Path(tempfile.gettempdir()) / f"cfagg-accumulation-{user}-{place.digest}"
+        root = Path(tempfile.gettempdir()) / f"cfagg-accumulation-{os.getuid()}-{place.digest}"
         self._put_up(root, root)
         self._place, self._former = place, former
 
@@ -91,8 +90,7 @@ class ObjectStaging(GroupStaging):
             raise
 
     def _is_ours(self) -> bool:
-        own = not hasattr(os, "getuid") or self.root.lstat().st_uid == os.getuid()
-        return own and super()._is_ours()
+        return self.root.lstat().st_uid == os.getuid() and super()._is_ours()
 
 
 def discard(array: ZarrArray) -> None:

@@ -27,6 +27,7 @@ from cfagg.accumulation.recipe import Axes, Field, Window
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
+from cfagg.storage.positioned import MOST, fill_at, read_at
 
 __all__ = ["Journal", "PassingJournal", "PassingScratch", "Scratch"]
 
@@ -58,14 +59,14 @@ class Scratch:
         for a, b in _runs(numbers):
             part, place = memoryview(parts[a:b].reshape(-1)), int(places[a])
             while part:
-                count = os.pwrite(self._files[field], part, place)
+                count = os.pwrite(self._files[field], part[:MOST], place)
                 part, place = part[count:], place + count
 
     def part(self, field: Field, number: int) -> bytes:
         """Return the bytes of the part of one chunk."""
         itemsize = np.dtype(field.dtype).itemsize
         size = int(self._sizes[field.axes][number]) * itemsize
-        return os.pread(self._files[field], size, int(self._places[field.axes][number]) * itemsize)
+        return read_at(self._files[field], size, int(self._places[field.axes][number]) * itemsize)
 
     def read(self, field: Field, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
         """Return partial sums of a box; its positions are chunks along the field's axes, elements along others."""
@@ -192,11 +193,8 @@ def _lay_out_each(
 
 def _read_exactly(file: int, into: memoryview, place: int) -> None:
     """Fill memory from a file that is long enough."""
-    while len(into):
-        count = os.preadv(file, [into], place)
-        if not count:
-            raise OSError(5, "partial sums end too early", None)
-        into, place = into[count:], place + count
+    if fill_at(file, into, place) < into.nbytes:
+        raise OSError(5, "partial sums end too early", None)
 
 
 #: Version of the journal; older journals cannot be resumed.

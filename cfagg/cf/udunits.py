@@ -31,14 +31,13 @@ _ASCII, _UTF8, _DEFINITION = 0, 2, 8
 #: UDUNITS is not thread-safe; the second lock is held while it is loaded, which the holder of the first may ask for.
 _LOCK, _LOADING = forkable(), forkable()
 
-#: Names of the system's library on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
-_NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib", "udunits2.dll")
+#: Names of the system's library on Linux and macOS; `ctypes.util.find_library` would start processes.
+_NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib")
 
-#: Patterns of the library's file beside or in the cf_units package, on Linux, macOS and Windows.
+#: Patterns of the library's file beside or in the cf_units package, on Linux and macOS.
 _PATTERNS = (
     "../cf_units.libs/libudunits2*.so*",
     ".dylibs/libudunits2*.dylib",
-    "../cf_units.libs/*udunits2*.dll",
     "../cf_units.libs/*udunits2*.dylib",
 )
 

@@ -84,6 +84,7 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
     plan = with_absent(build_plan(source, access, options, request.threads), options.zarr_format)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
+    place.check_names(documents)
     identity = identity_of(source, access, options.identity())
     build = digest_of(identity)
     if place.is_built(build):

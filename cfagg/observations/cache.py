@@ -145,8 +145,7 @@ def _in_child() -> None:
     _registering.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 #: The cache of this process.
 shared_cache = BlockCache()

@@ -271,5 +271,4 @@ def _after_fork() -> None:
     _pools.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import threading
@@ -42,8 +43,7 @@ def aligned(count: int) -> memoryview:
     (5, True, False)
     """
     # Private to each process; by default the memory would be shared with forked processes.
-    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {}
-    return memoryview(mmap.mmap(-1, max(count, 1), **private))[:count]
+    return memoryview(mmap.mmap(-1, max(count, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))[:count]
 
 
 class _Block(threading.local):
@@ -87,8 +87,6 @@ def copy_large(source: int, file: FileIO, size: int) -> int:
     """
     if size < _LARGE or not _FLAG:
         return 0
-    import fcntl
-
     with contextlib.suppress(OSError):
         fcntl.ioctl(file, _SHARE, source)
         return size
@@ -137,8 +135,6 @@ def _turned(file: FileIO, on: bool) -> bool:
     # Network file systems, and others that prefer larger blocks, have a larger preferred block size.
     if not _FLAG or os.fstat(file.fileno()).st_blksize > ALIGNMENT:
         return False
-    import fcntl
-
     try:
         flags = fcntl.fcntl(file, fcntl.F_GETFL)
         fcntl.fcntl(file, fcntl.F_SETFL, flags | _FLAG if on else flags & ~_FLAG)

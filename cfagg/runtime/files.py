@@ -23,7 +23,7 @@ __all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_new",
 _OURS = frozenset({"lock", "file", "former"})
 
 #: Flags for creating a file that must not exist yet.
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def check_file(path: Path) -> None:

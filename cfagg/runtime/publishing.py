@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import os
 import re
@@ -19,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from cfagg.errors import CfaggError, LeftoverWarning, TargetError
 
@@ -47,8 +48,8 @@ __all__ = [
     "write_synced",
 ]
 
-#: Errors of a system without a call, or without support for it in this file system.
-_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY})
+#: Errors of a system without a call, or without support for it in this file system; on macOS, two of them differ.
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
 #: A work directory, beside its target or within it; the product in one; a partial file.
@@ -156,7 +157,7 @@ def is_full(path: str | os.PathLike[str]) -> bool:
         found = os.statvfs(folder)
         # What a library could not create any more has been removed again.
         return os.access(folder, os.W_OK) and found.f_bavail * found.f_frsize < _FULL
-    except (AttributeError, OSError):
+    except OSError:
         return False
 
 
@@ -172,11 +173,11 @@ def read_own(path: str | os.PathLike[str]) -> bytes:
 
 
 def _only_regular(path: str, flags: int) -> int:
-    more = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        handle = os.open(path, flags | more, 0o666)
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        kind = {errno.ENXIO: "a FIFO or a socket", errno.ELOOP: "a link"}.get(error.errno or 0)
+        kinds = {errno.ENXIO: "a FIFO or a socket", errno.EOPNOTSUPP: "a socket", errno.ELOOP: "a link"}
+        kind = kinds.get(error.errno or 0)
         if kind is None:
             raise
         raise OSError(error.errno, f"it is {kind}, not a regular file", path) from error
@@ -188,10 +189,10 @@ def _only_regular(path: str, flags: int) -> int:
 
 def sync_file(file: int) -> None:
     """Force the data of an open file to disk."""
-    full = getattr(_fcntl(), "F_FULLFSYNC", None)
+    full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         try:
-            _fcntl().fcntl(file, full)
+            fcntl.fcntl(file, full)
         except OSError as error:
             if error.errno not in _UNKNOWN:
                 raise
@@ -213,8 +214,6 @@ def begin_sync(file: int) -> None:
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
     """Force a directory's entries to disk, if the system can."""
-    if os.name != "posix":
-        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -252,8 +251,7 @@ def _sync_each(path: str | os.PathLike[str]) -> None:
     """Force every file and every directory to disk, directories after their contents."""
     for folder, _, names in os.walk(path, topdown=False):
         for name in names:
-            # Windows can force only files to disk that are open for writing.
-            handle = os.open(os.path.join(folder, name), os.O_RDONLY if os.name == "posix" else os.O_RDWR)  # noqa: PTH118
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY)  # noqa: PTH118
             try:
                 sync_file(handle)
             finally:
@@ -424,13 +422,3 @@ def _from_c_library(name: str) -> Callable[..., int] | None:
     except (AttributeError, OSError, TypeError):
         return None
     return found
-
-
-@functools.cache
-def _fcntl() -> Any:
-    """Return the module, or `None` on systems without it."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    return fcntl

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 #: Errors of a file system without locks, such as some of clusters.
-_NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
 
 
 #: The documents that make a directory a Zarr store, the decisive ones last.
@@ -62,10 +63,6 @@ def locked(path: Path, doing: str) -> FileIO:
 def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
     """Return an open file, created if `create`, and whether it was locked; `None` if the file system has no locks."""
     file = opened(path, "ab" if create else "r+b")
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return file, None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The process that held it may just have finished and removed it.
@@ -102,10 +99,6 @@ def _is_foreign(root: Path) -> bool:
 
 def has_locks(folder: Path) -> bool:
     """Return whether the file system of a directory has locks."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return True
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -130,7 +123,7 @@ def is_replaceable(path: Path) -> bool:
         here, above = path.lstat(), path.parent.stat()
     except FileNotFoundError:
         return True
-    if above.st_mode & stat.S_ISVTX and os.name == "posix" and os.geteuid() not in (0, here.st_uid, above.st_uid):
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, here.st_uid, above.st_uid):
         return False
     return not is_mounted(path)
 

@@ -14,9 +14,12 @@ The directory itself is never a Zarr store, and `store/` becomes one only when e
 from __future__ import annotations
 
 import os
+import tempfile
+import unicodedata
+from collections.abc import Iterable
 from io import BufferedReader
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
@@ -139,6 +142,28 @@ class Workplace(Staging):
     def _tells_its_build(self) -> bool:
         """Whether the target records the build that created it, and nothing here can be completed."""
         return not (self._overwrite or self.journal.exists()) and build_of(self.target) is not None
+
+    def check_names(self, keys: Iterable[str]) -> None:
+        """Refuse a store that has two names which the file system takes for one, as that of most Macs does `T` and `t`.
+
+        `keys` are those of its documents, which name every array and group.
+        """
+        seen: dict[str, str] = {}
+        for name in sorted({f"{p}" for key in keys for p in PurePosixPath(key).parents}):
+            other = seen.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
+            if other != name and self._are_one(PurePosixPath(other).name, PurePosixPath(name).name):
+                raise TargetError(
+                    f"{self.target} cannot be written: its file system takes the names {other!r} and {name!r} for one; "
+                    "choose a place on another file system, or write them to two stores"
+                )
+
+    def _are_one(self, one: str, other: str) -> bool:
+        """Return whether a file of one name is also found by another."""
+        parts = self.root / "parts"
+        parts.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=parts) as folder:
+            Path(folder, one).mkdir()
+            return os.path.lexists(os.path.join(folder, other))  # noqa: PTH118
 
     def is_built(self, build: str) -> bool:
         """Return whether the target is the result of this build; `TargetExistsError` if of another one."""

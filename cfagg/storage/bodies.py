@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cfagg.errors import TargetError
+from cfagg.storage.positioned import read_at
 
 __all__ = ["Body", "bytes_of", "pieces", "sha256"]
 
@@ -41,10 +42,7 @@ class _File:
 
     def __getitem__(self, piece: slice) -> memoryview:
         begin, end, _ = piece.indices(self.nbytes)
-        found = bytearray()
-        while begin < end and (more := os.pread(self._descriptor, end - begin, begin)):
-            found += more
-            begin += len(more)
+        found = read_at(self._descriptor, max(end - begin, 0), begin)
         self.check()
         return memoryview(found)
 

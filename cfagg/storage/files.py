@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import os
 import stat
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError, SourceNotFoundError
 from cfagg.storage import counters
+from cfagg.storage.positioned import MOST, fill_at
 
 __all__ = [
     "CONTEXT_SOURCE",
@@ -34,7 +36,7 @@ __all__ = [
 ]
 
 #: Never blocks on a FIFO, never takes a controlling terminal, and is not inherited by programs that are started.
-FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 #: On Linux an open file has a path under which libraries can open the same file again.
 _HAS_PROC = sys.platform == "linux" and os.path.isdir("/proc/self/fd")  # noqa: PTH112
@@ -156,7 +158,7 @@ class Handle:
             raise _truncated(self.key, context, offset + size)
         data = b""
         while len(data) < size:
-            more = self.some(size - len(data), offset + len(data), context)
+            more = self.some(min(size - len(data), MOST), offset + len(data), context)
             if not more:
                 raise _truncated(self.key, context, offset + size)
             data = data + more if data else more
@@ -165,17 +167,12 @@ class Handle:
 
     def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
         """Fill `buffer` with the bytes at `offset`; ``context.broken`` is raised if the file ends before that."""
-        left = memoryview(buffer)
-        fd = self.fd
-        while left.nbytes:
-            try:
-                count = os.preadv(fd, [left], offset)
-            except OSError as error:
-                raise _unreadable(self.key, context, error) from error
-            if not count:
-                raise _truncated(self.key, context, offset + left.nbytes)
-            left = left[count:]
-            offset += count
+        try:
+            count = fill_at(self.fd, buffer, offset)
+        except OSError as error:
+            raise _unreadable(self.key, context, error) from error
+        if count < buffer.nbytes:
+            raise _truncated(self.key, context, offset + buffer.nbytes)
         counters.add(bytes=buffer.nbytes)
 
     def close(self) -> None:
@@ -252,10 +249,6 @@ def _truncated(key: FileKey, context: Context, end: int) -> CfaggError:
 
 def lock_trouble(fd: int) -> str | None:
     """Return why the HDF5 library, which locks the files it opens, cannot lock an open file; or `None` if it can."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return None
     remedy = "set the environment variable HDF5_USE_FILE_LOCKING=FALSE to open it without a lock"
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -332,7 +325,7 @@ def _open(path: str, context: Context) -> int:
             code = error.errno if isinstance(error, OSError) else None
             if code in (errno.EMFILE, errno.ENFILE) and relieve():
                 continue
-            if code == errno.ENXIO:  # a socket, or a device without a driver
+            if code in (errno.ENXIO, errno.EOPNOTSUPP):  # a socket (the latter on macOS), or a device without a driver
                 look(path, context)
             if isinstance(error, OSError):
                 raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error

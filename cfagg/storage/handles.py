@@ -7,6 +7,7 @@ references: a handle that is dropped while a thread still reads from it is close
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections import OrderedDict
 
@@ -19,10 +20,6 @@ __all__ = ["Handles", "handles", "share_of_open_files"]
 
 def share_of_open_files() -> int:
     """Return how many files one pool keeps open: an eighth of the open-file limit of the process, from 4 to 128."""
-    try:
-        import resource
-    except ImportError:  # not a POSIX system
-        return 64
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 128 if most == resource.RLIM_INFINITY else min(max(most // 8, 4), 128)
 

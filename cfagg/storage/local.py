@@ -11,6 +11,7 @@ from typing import Any
 from cfagg.errors import CfaggError, FragmentReadError, LimitError, StaleError
 from cfagg.errors.arguments import a_path
 from cfagg.storage.files import Context, close_read, no_directory
+from cfagg.storage.positioned import read_at
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.tree import hold, open_file, prefixes, read_file
 
@@ -94,20 +95,11 @@ class LocalSource:
         """Return `count` bytes from `start` on; fewer only if the file ends before that."""
         try:
             file = self._file(key)
-            found = os.pread(file.number, count, start)
-            if len(found) < count:
-                # The system may return fewer bytes than requested, at most about 2 GB at once.
-                parts = [found]
-                missing = count - len(found)
-                while missing and parts[-1]:
-                    parts.append(os.pread(file.number, missing, start + count - missing))
-                    missing -= len(parts[-1])
-                found = b"".join(parts)
+            return read_at(file.number, count, start)
         except CfaggError:
             raise
         except OSError as error:
             raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
-        return found
 
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return several ranges ``(start, count)`` of one file."""

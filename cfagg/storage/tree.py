@@ -20,16 +20,17 @@ from functools import cache
 from cfagg.errors import AccessError, CfaggError
 from cfagg.errors.arguments import paths
 from cfagg.storage.files import CONTEXT_SOURCE, Context, close_read, relieve
+from cfagg.storage.positioned import read_at
 
 __all__ = ["FILE", "hold", "listed", "open_file", "open_quickly", "prefixes", "read_file"]
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 #: Flags for holding a directory; on Linux it need not be readable.
-_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 #: Flags for opening a file relative to an open directory, without following links.
-FILE = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+FILE = _FLAGS | os.O_NOFOLLOW
 
 _LINUX: bool = sys.platform == "linux"
 
@@ -74,7 +75,7 @@ def open_file(
     except (OSError, ValueError) as error:
         if isinstance(error, CfaggError):
             raise
-        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+        if isinstance(error, OSError) and error.errno in (errno.ENXIO, errno.EOPNOTSUPP):
             said = "it is a socket or a device, and only regular files are read"
             raise context.broken(context.said(f"{path} cannot be read: {said}")) from error
         raise context.broken(
@@ -105,12 +106,7 @@ def read_file(
         return None
     fd, status = opened
     try:
-        data = os.pread(fd, min(status.st_size, most) + 1, 0)
-        while len(data) < min(status.st_size, most):
-            more = os.pread(fd, min(status.st_size, most) - len(data), len(data))
-            if not more:
-                break
-            data += more
+        data = read_at(fd, min(status.st_size, most) + 1, 0)
     except OSError as error:
         raise context.broken(context.said(f"{path} cannot be read: {error.strerror or error}")) from error
     finally:

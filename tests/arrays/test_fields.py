@@ -32,6 +32,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from tests import nca_files
 from tests.formats.pp.making import field, fields_file
+from tests.systems import needs_proc
 
 PP = Path(__file__).parents[2] / "sample_data" / "pp"
 SIX = np.arange(6.0).reshape(2, 3)
@@ -447,6 +448,7 @@ def test_boundary_conditions_by_name_are_refused(tmp_path: Path) -> None:
         values_of(named(tmp_path, "a.pp", "surface_temperature", (2, 3)))
 
 
+@needs_proc
 def test_no_file_stays_open_for_variables_of_pp_files(tmp_path: Path) -> None:
     limit = handles.limit
     try:

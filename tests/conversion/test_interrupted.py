@@ -281,7 +281,6 @@ def large(path):
     return values
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs the rights of a POSIX system")
 def test_a_target_that_cannot_be_written_is_one_sentence(made):
     path, _, _ = made
     with pytest.raises(TargetError, match="cannot be written"):

@@ -16,6 +16,7 @@ from cfagg.runtime.files import NewFolder, remove_dead, write_aside, written_asi
 from cfagg.runtime.netcdf_files import failures_of_hdf5
 from cfagg.runtime.publishing import refusals_of
 from cfagg.runtime.staging import Staging, is_replaceable, renames_into
+from tests.systems import needs_proc
 
 
 def tree(path, text):
@@ -50,6 +51,7 @@ def test_where_two_renames_are_needed_and_the_second_fails_the_first_is_undone(t
     assert (target / "c" / "0").read_text() == "0"
 
 
+@needs_proc
 def test_without_syncfs_every_file_and_directory_is_synced_once(tmp_path, monkeypatch):
     monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
     seen = []
@@ -91,6 +93,7 @@ def disk(monkeypatch):
     return seen
 
 
+@needs_proc
 def test_a_file_is_on_disk_before_its_name_and_both_directories_after_it(tmp_path, disk):
     for name in ("from", "to"):
         (tmp_path / name).mkdir()
@@ -99,6 +102,7 @@ def test_a_file_is_on_disk_before_its_name_and_both_directories_after_it(tmp_pat
     assert disk == [("new", None), ("to", ["target"]), ("from", [])]
 
 
+@needs_proc
 def test_the_directories_of_a_directory_that_was_put_in_its_place_are_on_disk_at_the_end(tmp_path, disk):
     for name in ("from", "to"):
         (tmp_path / name).mkdir()
@@ -107,6 +111,7 @@ def test_the_directories_of_a_directory_that_was_put_in_its_place_are_on_disk_at
     assert disk == [("to", ["target"]), ("from", [])]
 
 
+@needs_proc
 def test_where_two_renames_are_needed_the_first_is_on_disk_before_the_second(tmp_path, monkeypatch, disk):
     monkeypatch.setattr(publishing, "exchange", lambda one, other: False)
     (tmp_path / "from").mkdir()
@@ -138,12 +143,14 @@ def test_what_is_in_its_place_but_not_surely_on_disk_is_said_to_be_that(tmp_path
     assert (tmp_path / "a" / "c" / "0" if whole else tmp_path / "a").read_text() == "new"
 
 
+@needs_proc
 def test_a_directory_that_got_its_name_back_has_it_on_disk(tmp_path, disk):
     tree(tmp_path / "old", "0")
     publishing.put_back(tmp_path / "old", tmp_path / "target")
     assert disk == [(tmp_path.name, ["target"])]
 
 
+@needs_proc
 def test_the_mark_of_a_finished_job_goes_after_everything_else_has_gone_on_disk(tmp_path, disk):
     home = tree(tmp_path / "home", "0")
     (home / "done").touch()
@@ -294,6 +301,7 @@ def test_a_replacement_of_contents_that_was_cut_short_has_no_store_or_a_whole_on
     assert sorted(p.name for p in tmp_path.iterdir()) == ["zarr.json", "zz"]
 
 
+@needs_proc
 def test_within_a_target_contents_are_on_disk_before_the_document_that_makes_them_a_store(tmp_path, disk):
     staged(tmp_path, "one").put_in_place()
     assert [names for folder, names in disk if folder == tmp_path.name][-2:] == [
@@ -302,6 +310,7 @@ def test_within_a_target_contents_are_on_disk_before_the_document_that_makes_the
     ]
 
 
+@needs_proc
 def test_a_product_is_on_disk_before_the_mark_by_which_the_next_run_moves_it_in(tmp_path, monkeypatch, disk):
     monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
     staged(tmp_path, "one").put_in_place()
@@ -407,6 +416,7 @@ def test_a_product_that_was_changed_in_its_place_is_no_longer_known_there(tmp_pa
     stage.leave()
 
 
+@needs_proc
 def test_a_product_and_the_mark_that_names_it_are_on_disk_before_it_takes_its_place(tmp_path, monkeypatch, disk):
     monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
     stage = beside(tmp_path)
@@ -420,6 +430,7 @@ def test_a_product_and_the_mark_that_names_it_are_on_disk_before_it_takes_its_pl
     stage.leave()
 
 
+@needs_proc
 def test_what_a_killed_process_replaced_is_removed_when_its_replacement_is_on_disk(tmp_path, disk):
     stage = beside(tmp_path)
     tree(stage.root / "old", "old")

@@ -282,7 +282,6 @@ def test_relative_references_start_at_the_file_and_not_at_the_working_directory(
     assert cfagg.open_aggregation("b.nc", "tas").partitions.file_name(0) == "../data/p0.nc"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links")
 def test_references_lead_to_the_same_files_where_the_target_is_reached_through_a_link(parts):
     (parts / "real/deep").mkdir(parents=True)
     (parts / "link").symlink_to(parts / "real/deep")

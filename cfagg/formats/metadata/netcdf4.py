@@ -80,7 +80,8 @@ class _Gate:
 def _open_files(name: str) -> list[Handle]:
     """Return handles of the files that this process has open under a name, including replaced and removed ones."""
     if not Path("/proc/self/fd").is_dir():
-        return [open_regular(name)] if Path(name).exists() else []
+        # Elsewhere open files have no names, but this tells whether the file of this name is the one that is open.
+        return [open_regular(name)] if _is_open(name) else []
     targets = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208
         with suppress(OSError):
@@ -91,6 +92,17 @@ def _open_files(name: str) -> list[Handle]:
         # The working directory may have been different when the file was opened.
         found = [n for n, target in targets.items() if target.startswith("/") and Path(target).name == Path(name).name]
     return [open_regular(f"/proc/self/fd/{number}") for number in found]
+
+
+def _is_open(name: str) -> bool:
+    """Return whether this process has the file open that now has a name."""
+    with suppress(OSError):
+        wanted = Path(name).stat()
+        for number in os.listdir("/dev/fd"):  # noqa: PTH208
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(int(number)), wanted):
+                    return True
+    return False
 
 
 def _is_writable(source: Any) -> bool:

@@ -24,6 +24,7 @@ from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Opened, Shards, identity_of
 from cfagg.storage.files import Context, close_read
+from cfagg.storage.positioned import read_at
 from cfagg.storage.tree import FILE, open_file, open_quickly
 
 __all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard", "worth_compiling"]
@@ -265,14 +266,14 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
         return [MISSING] * len(inside)
     file, status = opened
     try:
-        shard = Opened(partial(os.pread, file), status.st_size, identity_of(status))
+        shard = Opened(partial(read_at, file), status.st_size, identity_of(status))
         table = shards.table(shard, array.objects, held)
         if not shards.decoder.steps and _read_rows(file, status.st_size, table[inside], memory):
             return [READ] * len(inside)
         runs = shard_runs(table, inside, status.st_size, memory.sizes, _GAP)
         done = runs.done
         for a, b, members in runs.ranges:
-            stored = _exactly(file, b - a, a)
+            stored = read_at(file, b - a, a)
             for k, start, size in members:
                 done[k] = decode_part(shards.decoder, stored, start - a, size, memory, k)
     except (OSError, DamagedError, LimitError):
@@ -366,17 +367,6 @@ def decode_part(decoder: Decoder, stored: bytes, start: int, size: int, memory: 
     except (DamagedError, LimitError):
         return ODD
     return READ
-
-
-def _exactly(file: int, count: int, offset: int) -> bytes:
-    """Return bytes of a file; fewer if it ends before."""
-    stored = os.pread(file, count, offset)
-    while len(stored) < count:
-        more = os.pread(file, count - len(stored), offset + len(stored))
-        if not more:
-            break
-        stored += more
-    return stored
 
 
 def positions(counts: Sequence[int], cells: Iterable[Int64]) -> Int64:

@@ -20,6 +20,7 @@ from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.files import Context, close_read
+from cfagg.storage.positioned import read_at
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
 __all__ = ["METADATA", "CheckedStore", "cut"]
@@ -111,7 +112,7 @@ def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...
         # A part may also be of any size: the index of a shard gives it, and a file may have more bytes than its disk.
         if stop - start > limits.MAX_CHUNK * 2:
             check_chunk(stop - start, path)
-        return os.pread(fd, max(0, stop - start), start)
+        return read_at(fd, max(0, stop - start), start)
     except OSError as error:
         raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
     finally:

@@ -25,6 +25,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Opened, identity_of
 from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
+from cfagg.storage.positioned import fill_at, read_at
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 
@@ -242,7 +243,7 @@ class _Place:
         if len(opened) == 3:
             return Opened(*opened)
         self._file, status = opened
-        return Opened(partial_of(os.pread, self._file), status.st_size, identity_of(status))
+        return Opened(partial_of(read_at, self._file), status.st_size, identity_of(status))
 
     def _remote(self) -> Opened | None:
         """Open a remote object; a chunk that is stored separately is read at once."""
@@ -295,7 +296,7 @@ class _Place:
                     count = len(found)
                     memory[:count] = found
                 else:
-                    count = os.preadv(self._file, [memory], self.offset + start)
+                    count = fill_at(self._file, memory, self.offset + start)
                 if not count:
                     raise self.damaged(f"it ends before byte {start + len(memory):,}")
                 memory, start = memory[count:], start + count

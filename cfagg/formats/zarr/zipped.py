@@ -24,6 +24,7 @@ from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.files import close_read
+from cfagg.storage.positioned import read_at
 
 __all__ = ["CheckedZip"]
 
@@ -79,10 +80,9 @@ class CheckedZip(ZipStore):
             return None
         fd, status = opened
         try:
-            found = os.pread(fd, status.st_size, 0)
+            return read_at(fd, status.st_size, 0)
         finally:
             close_read(fd)
-        return found
 
     def decoded(self, path: str) -> ZarrArray | None:
         """Return an array whose chunks are decoded here, or `None`; damaged metadata raise an error."""

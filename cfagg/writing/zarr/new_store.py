@@ -337,6 +337,7 @@ class _Beside(Workplace):
 
     def finish(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents, and move the store into place."""
+        self.check_names(documents)
         for key in sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS)):
             path = self.store / key
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import cfagg
 from cfagg.errors import CfaggError, StaleIndexWarning
 from cfagg.storage.handles import handles
+from tests.systems import needs_proc
 
 COUNT = 6
 KINDS = ({"format": "NETCDF3_CLASSIC"}, {"contiguous": True}, {"chunksizes": (1, 2, 3), "zlib": True})
@@ -97,6 +98,7 @@ def compare(path: Path) -> None:
         np.testing.assert_array_equal(found.values, own)
 
 
+@needs_proc
 @settings(max_examples=12)
 @given(
     st.lists(

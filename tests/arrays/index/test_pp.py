@@ -16,6 +16,7 @@ from cfagg.errors import FragmentReadError, StaleIndexWarning
 from tests import nca_files
 from tests.arrays.test_fields import PP, SIX, aggregated, values
 from tests.formats.pp.making import field
+from tests.systems import needs_proc
 
 from .test_reading import slow_calls
 
@@ -36,6 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@needs_proc
 @pytest.mark.parametrize("size", [4, 8])
 @pytest.mark.parametrize("kind", KINDS)
 def test_unpacked_fields_are_not_searched_for(
@@ -65,6 +67,7 @@ def test_what_the_user_says_of_addresses_counts_before_the_index(tmp_path: Path)
 RUNS = field(np.array([-9.0, 2.0, 7.5, -9.0, 3.0]), LBPACK=4, BMDI=-9.0, LBROW=2, LBNPT=3)
 
 
+@needs_proc
 @pytest.mark.parametrize("size", [4, 8])
 @pytest.mark.parametrize("order", "<>")
 def test_fields_packed_by_run_length_are_not_searched_for(
@@ -80,6 +83,7 @@ def test_fields_packed_by_run_length_are_not_searched_for(
     assert opened == []
 
 
+@needs_proc
 def test_fields_in_wgdos_packing_are_not_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (PP / "wgdos_73x96_le.pp").read_bytes()
     for n in range(5):

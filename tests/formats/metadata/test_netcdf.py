@@ -27,6 +27,7 @@ from cfagg.formats.opening import built_in
 from cfagg.storage.files import Borrowed, open_regular
 from tests.checking.writing import write_cdl
 from tests.formats.metadata.seen import seen
+from tests.systems import needs_proc
 
 SAMPLES = Path(__file__).parents[3] / "sample_data"
 
@@ -547,6 +548,7 @@ def open_files() -> set[str]:
     return {os.path.realpath(n) for n in Path("/proc/self/fd").iterdir()}
 
 
+@needs_proc
 def test_a_closed_dataset_lets_go_of_its_file(tmp_path: Path) -> None:
     for name, options in (("a.h5", {}), ("b.h5", {"track_order": True, "libver": "latest"})):
         with h5py.File(tmp_path / name, "w", **options) as file:

@@ -29,6 +29,7 @@ from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.handles import handles
 from tests import damaged, nca_files
 from tests.effort import examples
+from tests.systems import needs_proc
 
 STORAGE = [
     {},
@@ -206,6 +207,7 @@ def test_a_scattered_hyperslab_is_walked_in_rows_where_that_reads_less(tmp_path)
     assert (counters.snapshot() - before).bytes == 64 * 4
 
 
+@needs_proc
 def test_open_files_are_bounded_and_can_be_closed(tmp_path):
     close_files()
     set_open_files(5)
@@ -302,6 +304,7 @@ def test_a_name_with_dots_does_not_climb_out_of_its_group(tmp_path):
             locate(str(tmp_path / "a.nc"), address, CONTEXT_SOURCE)
 
 
+@needs_proc
 def test_a_small_piece_of_a_variable_of_few_chunks_opens_its_file_once(tmp_path):
     values = np.arange(48, dtype="i4").reshape(8, 6)
     nca_files.fragment(tmp_path / "a.nc", "v", values, ["y", "x"], chunksizes=(4, 3), zlib=True)

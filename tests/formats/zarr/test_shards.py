@@ -173,7 +173,7 @@ def test_a_shard_that_was_written_in_place_within_one_step_of_time_is_read_anew(
     def still(fd: int) -> Any:
         s = fstat(fd)
         return SimpleNamespace(
-            st_ino=s.st_ino, st_size=s.st_size, st_mode=s.st_mode, st_mtime_ns=when, st_ctime_ns=when
+            st_dev=s.st_dev, st_ino=s.st_ino, st_size=s.st_size, st_mode=s.st_mode, st_mtime_ns=when, st_ctime_ns=when
         )
 
     monkeypatch.setattr(os, "fstat", still)

@@ -218,7 +218,6 @@ def test_of_two_commits_the_second_is_refused(tmp_path: Path) -> None:
     assert read(path).attrs == {"by": "another"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed by a signal")
 def test_a_second_writer_is_refused_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "a.icechunk", series(0, 5))
     command = [sys.executable, "-c", SLOWLY, str(path)]

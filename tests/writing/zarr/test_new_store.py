@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
+from cfagg import convert
 from cfagg.errors import AccessError, SourceNotFoundError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.writing.zarr.new_store import Stored, new_store
 
@@ -159,3 +161,30 @@ def test_a_worker_that_is_late_makes_nothing_anew(tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             late.put("tas/c/0/0", b"x")
     assert names(tmp_path) == []
+
+
+def test_names_that_a_file_system_takes_for_one_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lexists = os.path.lexists
+
+    def as_on_a_mac(path: str | os.PathLike[str]) -> bool:
+        one = Path(path)
+        return lexists(path) or (
+            one.parent.is_dir() and one.name.casefold() in {p.name.casefold() for p in one.parent.iterdir()}
+        )
+
+    def write(target: Path) -> None:
+        with new_store(target) as place:
+            for key in ("a/T/c/0", "a/t/c/0"):
+                place.put(key, b"x")
+            place.publish({"a/T/zarr.json": b"{}", "a/t/zarr.json": b"{}", "zarr.json": b"{}"})
+
+    write(tmp_path / "linux.zarr")
+    assert names(tmp_path / "linux.zarr" / "a") == ["T", "t"]
+    monkeypatch.setattr(os.path, "lexists", as_on_a_mac)
+    with pytest.raises(TargetError, match=r"mac\.zarr cannot be written: its file system takes the names 'a/T' and"):
+        write(tmp_path / "mac.zarr")
+    for name in "Tt":
+        zarr.create_array(str(tmp_path / "s.zarr"), name=name, data=np.zeros(2), dimension_names=["x"])
+    with pytest.raises(TargetError, match="takes the names 'T' and 't' for one"):
+        convert(tmp_path / "s.zarr", tmp_path / "mac.zarr")
+    assert names(tmp_path) == ["linux.zarr", "s.zarr"]

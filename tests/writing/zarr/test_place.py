@@ -17,10 +17,12 @@ import pytest
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.writing.zarr import staged
 from cfagg.writing.zarr.place import CLAIM, place_of
+from tests.systems import needs_proc
 
 _HOLD = """
 import sys, time
 from cfagg.writing.zarr.place import place_of
+from tests.systems import needs_proc
 with place_of(sys.argv[1]).writer("appending") as claim:
     claim.record(b"intent")
     print("held", flush=True)
@@ -181,6 +183,7 @@ def test_nothing_is_renamed_before_it_is_on_disk(tmp_path: Path, monkeypatch: py
     assert done == ["data"] * 4 + ["rename", "names"] + ["rename", "rename", "names"] + ["rename", "names"]
 
 
+@needs_proc
 def test_a_record_is_on_disk_with_its_folder_before_anything_is_done(tmp_path: Path, monkeypatch) -> None:
     synced: list[Path] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink()))
