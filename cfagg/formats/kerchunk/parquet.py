@@ -23,6 +23,10 @@ MARK = ".zmetadata"
 #: References in one file, and bytes of one.
 _MOST, _BYTES = 1 << 24, 1 << 30
 
+#: Most values, and decompressed bytes, per byte of a file, and of the smallest ones.
+_VALUES, _FEW_VALUES = 16, 1 << 22
+_UNPACKED, _FEW_BYTES = 128, 1 << 25
+
 #: Arrow's errors are derived from one of these, depending on the cause.
 _ERRORS = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
@@ -122,7 +126,8 @@ class Records:
 
         where = f"{self._name}/{key}"
         try:
-            check_pages(raw, most_bytes=_BYTES)
+            size = len(raw)
+            check_pages(raw, _FEW_VALUES + _VALUES * size, min(_BYTES, _FEW_BYTES + _UNPACKED * size))
         except SourceError as error:
             raise SourceError(f"{where} is damaged: {error.message}; write the references again") from error
         try:

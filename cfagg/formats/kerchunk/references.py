@@ -23,6 +23,9 @@ __all__ = ["Place", "References", "Table", "is_head", "parse", "unpacked"]
 #: Most bytes of a table in JSON; larger ones should be in Parquet.
 MOST = 1 << 27
 
+#: Most bytes of a compressed table for each byte of its file, and of the smallest ones.
+_RATIO, _FEW = 100, 1 << 22
+
 #: Most characters of a URL with its templates.
 _LONGEST = 1 << 16
 
@@ -75,25 +78,31 @@ def is_head(head: bytes) -> bool:
 
 def unpacked(raw: bytes, name: str) -> bytes:
     """Return the text of a table."""
+    # As objects, a table takes up to twenty times its bytes, so a small file must not have many.
+    most = min(MOST, _FEW + _RATIO * len(raw))
     if raw.startswith(_GZIP):
         packer = zlib.decompressobj(31)
         try:
-            found = packer.decompress(raw, MOST + 1)
+            found = packer.decompress(raw, most + 1)
         except zlib.error as error:
             raise SourceError(f"{name} is damaged: it is not a gzip file; copy it again") from error
-        if len(found) <= MOST and not packer.eof:
+        if len(found) <= most and not packer.eof:
             raise SourceError(f"{name} is truncated: its gzip stream does not end; copy it again")
     elif raw.startswith(_ZSTD):
         from cfagg.formats.codecs import DamagedError, unzstd
 
         try:
-            found = bytes(memoryview(unzstd(raw, 0, MOST)))
+            found = bytes(memoryview(unzstd(raw, 0, most)))
         except DamagedError as error:
             raise SourceError(f"{name} is damaged, or not a table of references: {error}; copy it again") from error
     else:
         found = raw
     if len(found) > MOST:
         raise LimitError(f"{name} has more than {MOST:,} bytes of JSON; write the references in Parquet")
+    if len(found) > most and found is not raw:
+        raise LimitError(
+            f"{name} has {len(raw):,} bytes and decompresses to more than {most:,}; decompress it first if you trust it"
+        )
     return found
 
 

@@ -339,6 +339,26 @@ def test_parquet_of_more_bytes_than_are_read_is_refused_before_arrow_sees_it(tmp
         _ = cfagg.read(path).tas.values
 
 
+def test_a_few_bytes_of_parquet_do_not_become_millions_of_references(tmp_path, monkeypatch):
+    def many(table):
+        return table.take(pa.array(np.zeros(3 << 19, np.int32)))
+
+    path = rows(placed(tmp_path), many)
+    mark = path / ".zmetadata"
+    mark.write_text(json.dumps(json.loads(mark.read_text()) | {"record_size": 1 << 24}))
+    monkeypatch.setattr(parquet, "ParquetFile", None)
+    with pytest.raises(SourceError, match=r"/refs\.0\.parq is damaged: .*too many"):
+        open_references(str(path)).table.get("tas/0.0.0")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, numcodecs.Zstd(3).encode])
+def test_a_few_compressed_bytes_do_not_become_millions_of_values(tmp_path, pack):
+    table = b'{"version": 1, "refs": {".zgroup": "", "x": [' + b"[]," * (2 << 20) + b"1]}}"
+    (tmp_path / "refs.json").write_bytes(pack(table))
+    with pytest.raises(CfaggError, match=r"refs\.json (has .* decompresses to more than|is damaged, .* 4,2)"):
+        cfagg.read(tmp_path / "refs.json")
+
+
 def test_parquet_whose_pages_are_not_where_its_footer_says_is_refused(tmp_path):
     path = placed(tmp_path) / "virtualizarr-d.parquet"
     place = path / "tas" / "refs.0.parq"
