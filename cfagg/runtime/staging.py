@@ -97,6 +97,17 @@ def _is_foreign(root: Path) -> bool:
     return False
 
 
+def _is_planted(root: Path) -> bool:
+    """Return whether a directory was made by another user in one to which all users may write, such as ``/tmp``.
+
+    Our own stays ours there: the sticky bit lets only its owner rename it.
+    """
+    if os.name != "posix" or root.lstat().st_uid == os.geteuid():
+        return False
+    open_to_all = stat.S_IWOTH | stat.S_ISVTX
+    return root.parent.stat().st_mode & open_to_all == open_to_all
+
+
 def has_locks(folder: Path) -> bool:
     """Return whether the file system of a directory has locks."""
     handle = os.open(folder, os.O_RDONLY)
@@ -178,6 +189,11 @@ class Staging:
                 raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
             for _ in range(100):
                 self.root.mkdir(exist_ok=True)
+                if _is_planted(self.root):
+                    raise TargetError(
+                        f"{self.root} was made by another user, who could lead what is written astray; choose a target "
+                        "in a directory to which not all users may write, or ask them to remove it"
+                    )
                 try:
                     self._lock = locked(self.root / "lock", self._doing)
                 except FileNotFoundError:

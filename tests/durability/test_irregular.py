@@ -195,3 +195,19 @@ def test_a_link_out_of_a_store_that_is_fixed_is_not_written_through(tmp_path):
     with pytest.raises(CfaggError, match="a link that leaves the store"):
         fixing_zarr.change(str(store), [Change(None, "a", "b", "a", "c", "TIM011")])
     assert '"b"' in (tmp_path / "other.json").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no sticky bit")
+def test_a_work_directory_of_another_user_is_not_used_where_all_may_write(tmp_path, monkeypatch):
+    # Its owner could replace what is in it by links while it is written to.
+    planted = tmp_path / ".out.zarr.cfagg-partial"
+    planted.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
+    tmp_path.chmod(0o1777)
+    with pytest.raises(TargetError, match=r"\.out\.zarr\.cfagg-partial was made by another user"):
+        Workplace(tmp_path / "out.zarr", overwrite=False).enter()
+    assert list(planted.iterdir()) == []
+    tmp_path.chmod(0o770)
+    place = Workplace(tmp_path / "out.zarr", overwrite=False)
+    place.enter()
+    place.abandon_if_useless()
