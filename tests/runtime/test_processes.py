@@ -15,6 +15,7 @@ import pytest
 
 from cfagg.runtime import processes
 from cfagg.runtime.processes import Died, run_processes
+from tests.systems import proc
 
 
 def doubled(number: int) -> int:
@@ -53,7 +54,7 @@ def sleeping(seconds: float) -> float:
 def children() -> set[int]:
     """Return the processes that this one has started and that live."""
     found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
+    for task in proc("self/task").iterdir():
         with suppress(OSError):  # a thread that has just ended
             found |= {int(n) for n in (task / "children").read_text().split()}
     return found

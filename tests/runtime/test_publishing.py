@@ -333,6 +333,7 @@ def test_a_lock_whose_file_its_last_holder_removed_is_not_held(tmp_path, monkeyp
     assert held is False
 
 
+@needs_proc
 def test_a_mount_point_is_not_replaced_by_a_rename(tmp_path):
     assert is_replaceable(tmp_path / "new")
     assert not is_replaceable(type(tmp_path)("/proc"))

@@ -30,6 +30,7 @@ from cfagg.storage.gate import admit
 from tests import nca_files
 from tests.effort import examples
 from tests.poison import damaged_forms, outcome
+from tests.systems import needs_proc
 
 DEFLATE, SHUFFLE, FLETCHER, BZIP2, LZF, BLOSC, ZSTD = 1, 2, 3, 307, 32000, 32001, 32015
 PACKING = (DEFLATE, BZIP2, LZF, BLOSC, ZSTD)
@@ -282,6 +283,7 @@ def test_the_environment_raises_the_limit_of_a_chunk():
 
 
 @pytest.mark.few(1)
+@needs_proc
 @pytest.mark.parametrize("pipeline", [(DEFLATE,), (BZIP2,), (ZSTD,), (SHUFFLE, ZSTD), (DEFLATE, DEFLATE), (ZSTD, ZSTD)])
 def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     packs = {DEFLATE: "zlib.compress", BZIP2: "bz2.compress", ZSTD: "numcodecs.Zstd(1).encode"}

@@ -16,12 +16,13 @@ from cfagg.checking.opening import open_dataset
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, LimitError
 from tests.fuzzing.files import WAYS
+from tests.systems import proc
 
 
 @contextmanager
 def little_memory() -> Iterator[None]:
     """Leave the process one more GB of memory."""
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    size = int(proc("self/statm").read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (size + 2**30, before[1]))
     try:

@@ -22,7 +22,6 @@ from tests.systems import needs_proc
 _HOLD = """
 import sys, time
 from cfagg.writing.zarr.place import place_of
-from tests.systems import needs_proc
 with place_of(sys.argv[1]).writer("appending") as claim:
     claim.record(b"intent")
     print("held", flush=True)
