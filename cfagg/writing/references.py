@@ -36,7 +36,14 @@ def relative(home: str, base: str) -> Callable[[str], str]:
         there = os.path.join(start, folder)  # noqa: PTH118
         # Only the system knows what ".." means after a link.
         there = os.path.realpath(there) if "/.." in folder else os.path.normpath(there)
-        return there if base == "/" else os.path.relpath(there, end)
+        if base == "/":
+            return there
+        found = os.path.relpath(there, end)
+        if found.startswith(".."):
+            # Directories at or below the base that are named by way of a link to it are moved with it.
+            real = os.path.relpath(os.path.realpath(there), end)
+            found = found if real.startswith("..") else real
+        return found
 
     def change(name: str) -> str:
         if is_url(name) or (start == end and not name.startswith("/")):

@@ -290,6 +290,20 @@ def test_references_lead_to_the_same_files_where_the_target_is_reached_through_a
     np.testing.assert_array_equal(values.ravel(), np.arange(20))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links")
+@pytest.mark.parametrize("target", ["real/data/b.nc", "link/data/b.nc", "link/b.nc"])
+def test_files_that_are_named_through_a_link_are_moved_with_the_directory_of_the_target(tmp_path, parts, target):
+    (tmp_path / "real").mkdir()
+    (parts / "data").rename(tmp_path / "real/data")
+    (tmp_path / "link").symlink_to("real")
+    cfagg.convert(tmp_path / "link/data/p0.nc", tmp_path / target, to="CF-1.13")
+    (tmp_path / "link").unlink()
+    (tmp_path / "real").rename(tmp_path / "moved")
+    found = tmp_path / "moved" / Path(target).relative_to(Path(target).parts[0])
+    assert not cfagg.open_aggregation(found, "tas").partitions.file_name(0).startswith("..")
+    np.testing.assert_array_equal(cfagg.read(found)["tas"], cfagg.read(tmp_path / "moved/data/p0.nc")["tas"])
+
+
 def test_names_that_uris_must_encode_are_read_back_and_noted(parts):
     (parts / "data").rename(parts / "dätä #1")
     cfagg.rebase(parts / "a.nca", "data", "dätä #1")
