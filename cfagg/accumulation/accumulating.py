@@ -24,6 +24,7 @@ from cfagg.conventions.accumulation import group_name
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.errors.arguments import a_path, flags, names, paths, shared
 from cfagg.errors.extras import require
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.runtime.budget import parse_size, worker_count
@@ -41,6 +42,7 @@ DEFAULT_MEMORY = "256MiB"
 _PER_THREAD = 64 << 20
 
 
+@LIBRARY.keeping_files()
 def accumulate(
     store: str | os.PathLike[str],
     variable: str,

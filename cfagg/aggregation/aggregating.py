@@ -11,6 +11,7 @@ from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import closest, flags, paths, shared
 from cfagg.errors.extras import check_chunks
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Made", "aggregate", "output_of", "put_together"]
 
 
+@LIBRARY.keeping_files()
 def aggregate(
     files: Any,
     *,

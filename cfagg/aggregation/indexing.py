@@ -22,6 +22,7 @@ from cfagg.errors import (
     TargetExistsError,
 )
 from cfagg.errors.arguments import a_new_file, flags, paths, shared
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.object_files import object_at
 from cfagg.runtime.reports import WrittenReport
@@ -74,6 +75,7 @@ class IndexReport(WrittenReport):
         )
 
 
+@LIBRARY.keeping_files()
 def index(
     path_or_files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,

@@ -12,6 +12,7 @@ from cfagg.aggregation.files import places
 from cfagg.aggregation.headers import FileState, How, Scanned, scan_one
 from cfagg.cf.joining import Options, interned
 from cfagg.errors import CfaggError, Problem, SourceError
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.clusters import answers, cluster_of, threads_of
 from cfagg.runtime.processes import Died, run_processes
@@ -178,6 +179,7 @@ def _batches(numbers: Sequence[int], workers: int) -> Iterator[list[int]]:
         yield list(numbers[begin : begin + size])
 
 
+@LIBRARY.keeping_files()
 def _scan_batch(task: tuple[Sequence[str], How, list[int]]) -> _Batch:
     """Return the contents of some files, in another process."""
     some, how, numbers = task

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.errors import CfaggError, OptionError, StaleAccumulationWarning
 from cfagg.errors.arguments import a_path, a_text, flags, functions, paths, shared
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["append"]
 
 
+@LIBRARY.keeping_files()
 def append(
     store: str | os.PathLike[str],
     data: Any,

@@ -22,6 +22,7 @@ from cfagg.errors.arguments import a_path, a_text, closest, names, paths, some, 
 from cfagg.errors.extras import check_chunks
 from cfagg.formats.icechunk import is_repository
 from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import worker_count
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["open_aggregation", "read"]
 
 
+@LIBRARY.keeping_files()
 def read(
     path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
@@ -175,6 +177,7 @@ def read(
     return _chosen(dataset, kept, name)
 
 
+@LIBRARY.keeping_files()
 def open_aggregation(
     path: str | os.PathLike[str],
     variable: str,

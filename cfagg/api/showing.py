@@ -14,6 +14,7 @@ from cfagg.display.summary import ROWS
 from cfagg.display.text import file_lines
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import an_integer, names, texts
+from cfagg.formats.values.locks import LIBRARY
 
 __all__ = ["Shown", "show"]
 
@@ -52,6 +53,7 @@ class Shown:
         return file_html(self._summary, self._aggregations)
 
 
+@LIBRARY.keeping_files()
 def show(
     path: str | os.PathLike[str],
     *,

@@ -24,6 +24,7 @@ from cfagg.display.escape import printable
 from cfagg.errors import CfaggError, LimitError, OptionError, UnreadableAggregationError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.attributes import with_number
 from cfagg.formats.zarr.documents import is_there, node_folder, store_path
 from cfagg.formats.zarr.metadata import open_array as array_at
@@ -199,6 +200,7 @@ class Outer:
         return outer(self._array.reader, key)
 
 
+@LIBRARY.keeping_files()
 def open_array(
     path: str | os.PathLike[str],
     variable: str,

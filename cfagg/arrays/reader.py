@@ -19,6 +19,7 @@ from cfagg.arrays.blocks import SHARE_BYTES, Work, run
 from cfagg.arrays.plan import Plan, plan
 from cfagg.arrays.points import Part, parts
 from cfagg.errors import LimitError, SelectionError
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Grid
 from cfagg.runtime.budget import processors
 from cfagg.runtime.threads import run_threads
@@ -117,7 +118,8 @@ class Reader(ABC):
 
     def fill_by(self, made: Plan, out: npt.NDArray[Any]) -> None:
         """Fill an array, which has the shape of a plan over `cells`, with the elements in the plan."""
-        run(self._blocks(made, out), out.nbytes, self.workers, self._parts(made))
+        with LIBRARY.keeping_files():
+            run(self._blocks(made, out), out.nbytes, self.workers, self._parts(made))
 
     def _parts(self, made: Plan) -> int:
         """Return the number of parts in which a plan is read; threads pay off if they are large."""

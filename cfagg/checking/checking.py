@@ -17,6 +17,7 @@ from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
 from cfagg.errors.arguments import a_mapping, a_path, flags, names, paths, shared, shown, texts
 from cfagg.findings.finding import NotApplicable
+from cfagg.formats.values.locks import LIBRARY
 
 if TYPE_CHECKING:
     from cfagg.storage.urls import Options as StorageOptions
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "options_of", "storage_of", "unused"]
 
 
+@LIBRARY.keeping_files()
 def check(
     source: Any,
     *,

@@ -18,6 +18,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.report import SourceReport
 from cfagg.checking.single import check_or_report, could_not
 from cfagg.checking.suppressions import Suppression
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.runtime.budget import processors
 
 __all__ = ["Job", "check_many", "processes"]
@@ -171,5 +172,6 @@ def _begin() -> None:
     progress.forget()
 
 
+@LIBRARY.keeping_files()
 def _in_process(job: Job) -> SourceReport:
     return check_or_report(job.source, job.options, job.suppressions, drawn=job.drawn)

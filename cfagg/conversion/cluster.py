@@ -22,6 +22,7 @@ from cfagg.conversion.request import Request
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.runtime.clusters import answers, cluster_of, shared, threads_of
 
 __all__ = ["on_cluster", "run_workers", "task_count"]
@@ -109,6 +110,7 @@ def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
         yield batch
 
 
+@LIBRARY.keeping_files()
 def _write(job: Job, token: str, batch: list[Task]) -> Written:
     """Write slabs, in a worker."""
     with _making:

@@ -12,6 +12,7 @@ from cfagg.conversion.request import Request, refuse_options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import a_path, flags, names, paths, shared, texts
 from cfagg.errors.extras import require
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.urls import a_place
@@ -42,6 +43,7 @@ _NOT_OF_DIALECTS = frozenset(
 )
 
 
+@LIBRARY.keeping_files()
 def convert(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError, UnsupportedError
 from cfagg.formats.opening import KERCHUNK
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.labelled.missing_times import with_missing_times
 from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import a_place
@@ -62,6 +63,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         except CfaggError:
             return False
 
+    @LIBRARY.keeping_files()
     def open_dataset(
         self,
         filename_or_obj: Any,
@@ -99,6 +101,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
         return _open(source, [path], allow, missing, workers, decoding, word_size, index=index)[path]
 
+    @LIBRARY.keeping_files()
     def open_groups_as_dict(
         self,
         filename_or_obj: Any,

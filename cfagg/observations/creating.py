@@ -15,6 +15,7 @@ from typing import Any
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path, flags, shared
 from cfagg.errors.extras import require
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.observations.building import Budget, Built, Work, build
 from cfagg.observations.layouts import dumped
 from cfagg.observations.provenance import Base, iso, open_base
@@ -129,6 +130,7 @@ class Report:
         return "\n".join([said, *(f"note: {note}" for note in self.notes)])
 
 
+@LIBRARY.keeping_files()
 def create_observations(
     recipe: str | Path | Mapping[str, Any] | Recipe,
     path: str | os.PathLike[str],

@@ -12,6 +12,7 @@ import numpy as np
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import OptionError, Problem, SelectionError
 from cfagg.errors.arguments import is_one, shown
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import sample_numbers
 
@@ -154,6 +155,7 @@ def _of(positions: Int64, numbers: Any) -> Any:
     return int(found) if np.ndim(found) == 0 else found
 
 
+@LIBRARY.keeping_files()
 def join_observations(
     datasets: Mapping[str, Any] | Sequence[Any], *, dates: Literal["same", "common"] = "same"
 ) -> Joined:

@@ -46,6 +46,7 @@ _TERMS: dict[str, tuple[str, Callable[[str], str], Callable[[str], str]]] = {
 }
 
 
+@LIBRARY.keeping_files()
 def rebase(
     path: str | os.PathLike[str],
     old: str | os.PathLike[str],

@@ -12,6 +12,7 @@ from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import a_new_file, a_path, flags, paths, shared
 from cfagg.findings.losses import Loss
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.access import Access
@@ -27,6 +28,7 @@ from cfagg.writing.zarr.report import StoreReport
 __all__ = ["target_of", "translate", "write"]
 
 
+@LIBRARY.keeping_files()
 def write(
     obj: Any,
     path: str | os.PathLike[str],

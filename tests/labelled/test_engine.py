@@ -3,6 +3,7 @@
 import pickle
 import threading
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -235,6 +236,33 @@ def test_groups_open_as_a_tree_and_one_by_one(path):
 
 def test_variables_can_be_dropped(path):
     assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["time_bnds"]
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_others_may_write_a_file_that_was_read_and_is_still_open(tmp_path, loaded):
+    path = tmp_path / "a.nc"
+    written = xr.Dataset({"tas": ("x", np.arange(3.0)), "name": ("x", np.array(["a", "b", "c"], object))})
+    written.to_netcdf(path)
+    ds = xr.open_dataset(path, engine="cfagg")
+    if loaded:
+        ds.load()
+    with netCDF4.Dataset(path, "a") as file:
+        file.note = "appended"
+    assert xr.open_dataset(path, engine="cfagg").attrs["note"] == "appended"
+    written.to_netcdf(path, engine="netcdf4")
+    with h5py.File(path, "a") as file:
+        file.attrs["note"] = "by another library"
+    xr.testing.assert_identical(xr.open_dataset(path, engine="cfagg").load().drop_attrs(), written)
+
+
+def test_fragments_may_be_written_while_their_aggregation_is_open(path, tmp_path):
+    ds = xr.open_dataset(path, engine="cfagg")
+    ds.tas.load()
+    fragments = sorted(p for p in tmp_path.rglob("*.nc") if p != path)
+    assert fragments
+    for each in (path, *fragments):
+        with netCDF4.Dataset(each, "a") as file:
+            file.note = "appended"
 
 
 def test_text_of_an_aggregation_is_read_where_it_is_asked_for(tmp_path):

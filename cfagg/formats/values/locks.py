@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -15,9 +17,15 @@ __all__ = ["LIBRARY"]
 
 
 class LibraryLock:
-    """A re-entrant lock that also holds xarray's netCDF-C and HDF5 locks while it is held."""
+    """A re-entrant lock that also holds xarray's netCDF-C and HDF5 locks while it is held.
+
+    Files are open in the libraries only while the lock is held, or longer within a block of `keeping_files`: HDF5 keeps
+    others from writing a file that is open, in this process and others, also where it is only read.
+    """
 
     def __init__(self) -> None:
+        #: The files that each library has open: `cfagg.formats.values.pool.Pool`.
+        self.pools: list[Any] = []
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
 
@@ -25,6 +33,8 @@ class LibraryLock:
         self._own = threading.RLock()
         self._depth = 0
         self._foreign: Any = None
+        self._count = threading.Lock()
+        self._keeping = 0
 
     def __enter__(self) -> None:
         self._own.acquire()
@@ -39,11 +49,32 @@ class LibraryLock:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._foreign is not None:
-            foreign, self._foreign = self._foreign, None
-            foreign.__exit__(kind, value, trace)
-        self._own.release()
+        try:
+            if self._depth == 1 and not self._keeping:
+                for pool in self.pools:
+                    pool.close_local()
+        finally:
+            self._depth -= 1
+            if self._depth == 0 and self._foreign is not None:
+                foreign, self._foreign = self._foreign, None
+                foreign.__exit__(kind, value, trace)
+            self._own.release()
+
+    @contextmanager
+    def keeping_files(self) -> Iterator[None]:
+        """Leave files open from one use of a library to the next; all are closed where the last such block ends."""
+        count = self._count  # another one in a child process that is forked meanwhile
+        with count:
+            self._keeping += 1
+        try:
+            yield
+        finally:
+            with count:
+                if count is self._count:
+                    self._keeping -= 1
+            if not self._keeping and any(pool.held for pool in self.pools):
+                with self:
+                    pass
 
 
 #: Held around every call into netCDF4 and h5py.

@@ -12,10 +12,9 @@ from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage import counters
 from cfagg.storage.files import FileKey, Handle, close_read, on_pressure, relieve
 from cfagg.storage.handles import handles, share_of_open_files
+from cfagg.storage.urls import is_url
 
 __all__ = ["Pool", "close_files", "open_files", "set_open_files"]
-
-_pools: list[Pool] = []
 
 
 class Pool:
@@ -28,7 +27,7 @@ class Pool:
         self.held: OrderedDict[FileKey, Any] = OrderedDict()
         self.inherited: list[Any] = []
         self.process = os.getpid()
-        _pools.append(self)
+        LIBRARY.pools.append(self)
 
     @property
     def limit(self) -> int:
@@ -83,6 +82,12 @@ class Pool:
         if self.has(handle):
             self.closes(self.held.pop(handle.key))
 
+    def close_local(self) -> None:
+        """Close the files of this machine; those of servers cost requests to open again, and are locked by nobody."""
+        if self.process == os.getpid():
+            for key in [k for k in self.held if not is_url(k.path)]:
+                self.closes(self.held.pop(key))
+
     def shrink(self, limit: int) -> bool:
         """Close files until at most `limit` are open; return whether there were more."""
         more = len(self.held) > max(limit, 0)
@@ -112,7 +117,7 @@ def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
 def _relieve() -> bool:
     """Close half of the files that libraries keep open, and lower the limit; the last used may be in use."""
     with LIBRARY:
-        held = [(pool, len(pool.held)) for pool in _pools if pool.process == os.getpid()]
+        held = [(pool, len(pool.held)) for pool in LIBRARY.pools if pool.process == os.getpid()]
         for pool, n in held:
             if n > 1:
                 pool.limit = n // 2
@@ -130,7 +135,7 @@ def set_open_files(limit: int) -> None:
     """
     handles.limit = limit
     with LIBRARY:
-        for pool in _pools:
+        for pool in LIBRARY.pools:
             pool.limit = int(limit)
 
 
@@ -142,11 +147,11 @@ def close_files() -> None:
     0
     """
     with LIBRARY:
-        for pool in _pools:
+        for pool in LIBRARY.pools:
             pool.shrink(0)
     handles.shrink(0)
 
 
 def open_files() -> int:
     """Return the number of files kept open; a file that libraries also have open counts once for each."""
-    return len(handles) + sum(len(pool.held) for pool in _pools)
+    return len(handles) + sum(len(pool.held) for pool in LIBRARY.pools)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
 from cfagg.formats.values import pool as pools
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import Pool
 from cfagg.storage import counters
 from cfagg.storage import files as storage_files
@@ -35,7 +38,7 @@ def library():
 
 @pytest.fixture
 def pool(library, monkeypatch):
-    monkeypatch.setattr(pools, "_pools", [])
+    monkeypatch.setattr(LIBRARY, "pools", [])
     return Pool(library.open, library.close)
 
 
@@ -81,14 +84,15 @@ def test_pressure_in_a_child_closes_nothing_of_its_parent(pool, library, files, 
 
 
 def test_under_pressure_half_are_kept_from_now_on_but_never_the_last(pool, library, files):
-    for file in files[:5]:
-        pool.get(file)
-    assert pools._relieve()
-    assert (library.closed, pool.limit) == (["0", "1", "2"], 2)
-    assert pools._relieve()
-    assert (library.closed, pool.limit) == (["0", "1", "2", "3"], 1)
-    assert not pools._relieve()
-    assert pool.has(files[4])
+    with LIBRARY.keeping_files():
+        for file in files[:5]:
+            pool.get(file)
+        assert pools._relieve()
+        assert (library.closed, pool.limit) == (["0", "1", "2"], 2)
+        assert pools._relieve()
+        assert (library.closed, pool.limit) == (["0", "1", "2", "3"], 1)
+        assert not pools._relieve()
+        assert pool.has(files[4])
 
 
 def test_pressure_leaves_the_limit_of_who_holds_one_file_alone(pool, files):
@@ -108,7 +112,7 @@ def test_of_a_file_that_was_replaced_the_old_one_is_closed(pool, library, files,
 
 
 def test_a_file_that_is_written_while_it_is_opened_is_refused_and_closed(library, files, monkeypatch):
-    monkeypatch.setattr(pools, "_pools", [])
+    monkeypatch.setattr(LIBRARY, "pools", [])
 
     def opens(handle):
         with open(handle.key.path, "ab") as file:  # noqa: PTH123
@@ -158,7 +162,7 @@ def test_a_library_keeps_half_of_the_share_and_at_least_two(pool, monkeypatch, s
 
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "too many"), OSError(errno.ENFILE, "too many")])
 def test_where_all_files_are_taken_others_are_given_back_as_long_as_there_are_some(files, monkeypatch, error):
-    monkeypatch.setattr(pools, "_pools", [])
+    monkeypatch.setattr(LIBRARY, "pools", [])
     given = [True, True]
     monkeypatch.setattr(pools, "relieve", lambda: bool(given and given.pop()))
 
@@ -177,7 +181,7 @@ def test_where_all_files_are_taken_others_are_given_back_as_long_as_there_are_so
 
 
 def test_another_error_gives_nothing_back(files, monkeypatch):
-    monkeypatch.setattr(pools, "_pools", [])
+    monkeypatch.setattr(LIBRARY, "pools", [])
 
     def never():
         raise AssertionError
@@ -216,15 +220,56 @@ def test_all_pools_are_limited_closed_and_counted(pool, library, files, monkeypa
 
     mine = Handles(9)
     monkeypatch.setattr(pools, "handles", mine)
-    for file in files[:4]:
-        pool.get(file)
-        mine.get(file.key.path)
-    assert pools.open_files() == 8
-    pools.set_open_files(3)
-    assert (mine.limit, pool.limit, pools.open_files()) == (3, 3, 6)
-    pools.close_files()
+    with LIBRARY.keeping_files():
+        for file in files[:4]:
+            pool.get(file)
+            mine.get(file.key.path)
+        assert pools.open_files() == 8
+        pools.set_open_files(3)
+        assert (mine.limit, pool.limit, pools.open_files()) == (3, 3, 6)
+        pools.close_files()
     assert pools.open_files() == 0
     assert library.closed == ["0", "1", "2", "3"]
+
+
+def test_files_are_closed_where_the_lock_is_released_or_the_last_block_that_keeps_them_ends(pool, library, files):
+    with LIBRARY:
+        pool.get(files[0])
+        with LIBRARY:
+            pass
+        assert pool.has(files[0])
+    assert library.closed == ["0"]
+    with LIBRARY.keeping_files():
+        with LIBRARY.keeping_files(), LIBRARY:
+            pool.get(files[1])
+        assert pool.has(files[1])
+    assert library.closed == ["0", "1"]
+
+
+def test_a_block_of_one_thread_keeps_the_files_of_all(pool, library, files):
+    def read():
+        with LIBRARY:
+            pool.get(files[0])
+
+    with LIBRARY.keeping_files():
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(read).result()
+        assert pool.has(files[0])
+    assert library.closed == ["0"]
+
+
+def test_the_lock_is_released_where_closing_a_file_fails(pool, library, files):
+    pool.closes = Mock(side_effect=ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError), LIBRARY:
+        pool.get(files[0])
+    pool.held.clear()
+
+    def enter():
+        with LIBRARY:
+            return True
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(enter).result(timeout=60)
 
 
 def test_libraries_are_asked_where_the_process_has_too_many_open_files():
