@@ -45,7 +45,9 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
             f"{header.shape}, which cannot be matched with {dims} of sizes {tuple(extent)}; only dimensions of size 1 "
             "may be left out"
         )
-    wrong = next((n for n, d in zip(found, kept, strict=True) if n != d and n in dims), None)
+    # What occurs again in the file has another name in the aggregation.
+    misplaced = (n for k, n in enumerate(found) if n in dims and kept[k] != n and kept[found.index(n)] != n)
+    wrong = next(misplaced, None)
     if wrong is not None:
         raise FragmentMismatchError(
             f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found}, in which "

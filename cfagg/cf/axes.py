@@ -80,7 +80,8 @@ def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: 
                 "its 'shape' or name the right file"
             )
         for k, (name, here) in enumerate(zip(declared, found, strict=True)):
-            if here != name and here in declared:
+            # What occurs again in the file has another name in an aggregation, whose dimensions are distinct.
+            if here != name and here in declared and declared.index(here) != found.index(here):
                 raise FragmentMismatchError(
                     f"{where}: the file's dimensions are {found} where the aggregation says {declared}: dimension {k} "
                     f"is {here!r}, expected {name!r}; declare the partition's 'dimensions' in the file's order"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, count
 from sys import intern
 from typing import Any
 from weakref import WeakValueDictionary
@@ -169,7 +169,7 @@ class _File:
         found = _stated.get(key)
         if found is None:
             attributes = v.attributes if fill is None else {**v.attributes, "_FillValue": fill}
-            found = _stated.setdefault(key, Stated(v.path.lstrip("/"), v.dims, v.dtype, v.kind, attributes))
+            found = _stated.setdefault(key, Stated(v.path.lstrip("/"), _apart(v.dims), v.dtype, v.kind, attributes))
         return found
 
     def _read(self, number: int) -> npt.NDArray[Any]:
@@ -224,6 +224,15 @@ def _unwritten(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]
         return None
     fill = np.array([default_fill(values.dtype)], values.dtype)
     return fill if (values == fill).any() else None
+
+
+def _apart(dims: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of dimensions with a number for one that occurs again, since dimensions of arrays differ."""
+    out: list[str] = []
+    for dim in dims:
+        new = chain((dim,), (f"{dim}_{k}" for k in count(1)))
+        out.append(next(name for name in new if name not in out and (name == dim or name not in dims)))
+    return tuple(out)
 
 
 def _emptiness(variable: Variable) -> str | None:

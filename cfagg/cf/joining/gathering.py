@@ -98,7 +98,7 @@ class Gathering:
         variable = self.variable
         links, features = self._features(coordinates)
         for position, dimension in enumerate(variable.dims):
-            if links and dimension == links[0].inner:
+            if dimension in variable.dims[:position] or (links and dimension == links[0].inner):
                 continue
             own = [v for v in coordinates if length(v) == (dimension,)]
             known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]

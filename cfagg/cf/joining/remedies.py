@@ -54,6 +54,7 @@ _BY_PROBLEM = (
     ("has no units", "relaxed_units=True, or give it units"),
     ("does not exist", "add it, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
+    ("occurs twice", "give the second one a name of its own"),
     ("type is defined by its file", "write it as numbers or text"),
     ("ragged array", "give its features names by a variable with cf_role, and counts or indices that are integers"),
     ("is subsampled", "write the coordinate in full"),
