@@ -142,8 +142,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
 
     scale, offset = _compose(unpack, change, pack, where)
     pure = (scale, offset) == (1.0, 0.0)
-    same = source == target and pure and missing.low is missing.high is None
-    identity = same and _same_missing(aggregation, missing, source, target)
+    identity = source == target and pure and _same_missing(aggregation, missing, source, target)
     clash = _clash(source, target, scale, offset, missing, fill) if declared and not identity else None
     whole = target.kind in "iu" and not pure and not pack
     exact = None
@@ -244,7 +243,7 @@ def _valid(missing: Missing, low: float, high: float) -> tuple[int | float, int 
 
 
 def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Return whether the same stored values are missing in sub-array and master."""
+    """Return whether the same stored values are missing in sub-array and master, and none needs another number."""
 
     def typed(values: Any, kind: np.dtype[Any]) -> set[Any]:
         # NaN is missing on both sides, whether declared or not; what the type lacks is on neither.
@@ -252,6 +251,10 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
 
     dtype, where = aggregation.dtype.newbyteorder("="), _master(aggregation)
     own = Missing.of(aggregation.attributes, dtype, target, netcdf=False, warn=False, where=where)
+    bounded = missing.low is not None or missing.high is not None
+    # Integers outside a valid range of both stay, as nothing says which other number is missing.
+    if bounded and (dtype.kind == "f" or own.fills or (own.low, own.high) != (missing.low, missing.high)):
+        return False
     default = default_fill(dtype)
     # Readers of the master know the fill values that it declares, or else for integers the default of netCDF.
     bare = () if dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)

@@ -209,6 +209,21 @@ class TestMissing:
         found = run(np.array([1, 10, 20], "i2"), scale_factor=0.5, valid_range=np.array([1.0, 5.0]))
         np.testing.assert_array_equal(found, [np.nan, 5, np.nan])
 
+    @pytest.mark.parametrize("dtype", ["i2", "i1", "u1"])
+    def test_integers_outside_a_valid_range_of_both_stay_where_no_missing_value_is_declared(self, dtype):
+        limits = {"valid_range": np.array([2, 9], dtype)}
+        assert run(np.array([1, 2, 10], dtype), master(dtype=dtype, attributes=limits), **limits).tolist() == [1, 2, 10]
+
+    def test_integers_outside_a_valid_range_are_missing_where_the_master_declares_another_or_a_missing_value(self):
+        limits, block = {"valid_range": np.array([2, 9], "i2")}, np.array([1, 2, 10], "i2")
+        wider = master(dtype="i2", attributes={"valid_range": np.array([1, 9], "i2")})
+        assert run(block, wider, **limits).tolist() == [-32767, 2, -32767]
+        assert run(block, master(dtype="i2", attributes={**limits, "_FillValue": np.int16(-1)}), **limits).tolist() == [
+            -1,
+            2,
+            -1,
+        ]
+
     def test_unsigned_fill_is_compared_by_its_bits(self):
         found = run(np.array([1, -1, -2], "i1"), _Unsigned="true", _FillValue=np.int8(-1))
         np.testing.assert_array_equal(found, [1, np.nan, 254])
