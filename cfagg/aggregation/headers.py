@@ -58,6 +58,8 @@ class Scanned:
     error: type[CfaggError] | None = None
     #: What `state` was computed from, if this is a Zarr store.
     seen: Seen | None = None
+    #: Its variables that belong to none of `described`, such as coordinates of dimensions that no data have.
+    unused: tuple[str, ...] = ()
 
 
 class How(NamedTuple):
@@ -107,10 +109,27 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
         if any(v.dialect is not None for v in dataset.variables):
             _read_aggregated(dataset, place, how.links)
         described = describe_all(dataset, how.options)
+        unused = _unused(dataset, described)
         if len(dataset.groups) > 1:
             aside = _aside(dataset)
             described = [one for one in described if one.stated.name not in aside]
-        return Scanned(place, state, dataset.format, tuple(described))
+            unused = tuple(name for name in unused if name not in aside)
+        return Scanned(place, state, dataset.format, tuple(described), unused=unused)
+
+
+def _unused(dataset: Dataset, described: Sequence[Described]) -> tuple[str, ...]:
+    """Return the paths of variables that no description contains; none of aggregations, which have others inside."""
+    if any(v.dialect is not None for v in dataset.variables):
+        return ()
+    used = {one.stated.name for one in described}
+    for coordinate in {id(c): c for one in described for c in one.axes.values()}.values():
+        used.add(coordinate.stated.name)
+        if coordinate.bounds_stated is not None:
+            used.add(coordinate.bounds_stated.name)
+    for one in {id(one.parts): one for one in described}.values():
+        used.update(part.stated.name for part in one.parts.values())
+    used.update(mapping.name for one in described for mapping in one.mappings.values())
+    return tuple(name for v in dataset.variables if (name := v.path.lstrip("/")) not in used)
 
 
 def _take_apart(dataset: Dataset) -> None:

@@ -226,3 +226,17 @@ def test_dates_of_each_array_are_those_of_its_own_calendar_and_origin(tmp_path: 
         file["time"].units = "hours since 1999-01-01 12:00:00"
     (answer,) = report_of(tmp_path).why("x0.nc", "x1.nc").answers
     assert "1999-01-01 to 1999-01-02 and 1999-01-01T14:00:00 to 1999-01-01T15:00:00" in str(answer)
+
+
+def test_coordinates_that_no_data_variable_uses_are_named(tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{k}.nc") for k in range(3)]
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(month(Path(name), k), "a") as file:
+            for extra in ("depth", "band")[: (2, 1, 0)[k]]:
+                file.createDimension(extra, 2)
+                file.createVariable(extra, "f4", (extra,))[:] = [1, 2]
+    assert cfagg.aggregate(names).cfagg.report.notes == (
+        "'depth' is left out: no data variable of 2 files uses it",
+        f"'band' is left out: no data variable of {names[0]} uses it",
+    )
+    assert cfagg.aggregate(names[2:]).cfagg.report.notes == ()
