@@ -133,6 +133,8 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
         if where and options.variables is not None and not any(c.startswith(where + "/") for c in chosen):
             continue
         if options.on_loss == "drop" and not all(map(_is_name, where.split("/"))):
+            if group.attributes:
+                losses += (Loss(where, None, "the attributes of the group", "they are left out", _UNNAMED),)
             continue
         for part in where.split("/"):
             _check_name(part, source.path)

@@ -225,6 +225,13 @@ def _extended(variable: netCDF4.Variable[Any], key: Sequence[slice], stored: Seq
     return values
 
 
+def _remedy(error: Exception) -> str:
+    """Return what to do about an error of the library."""
+    if "undefined filter" in str(error):  # the file is whole, but nothing here undoes its compression
+        return "rewrite it without that compression where it can be read (nccopy -F none), or set HDF5_PLUGIN_PATH"
+    return "restore the file"
+
+
 def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab as stored, in native byte order, without joining characters; steps are positive."""
     path, address = checked.handle.key.path, checked.dataset
@@ -246,7 +253,7 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
             raise context.damage(f"variable {address!r} of {path} cannot be read: {error}; restore the file") from error
         except _LIBRARY_ERRORS as error:
             raise context.damage(
-                f"variable {address!r} of {path} cannot be read; the library reports: {error}; restore the file"
+                f"variable {address!r} of {path} cannot be read; the library reports: {error}; {_remedy(error)}"
             ) from error
     if dtype.kind == "O":
         # A scalar string is a str, which NumPy must not convert to a fixed-width or nested array.

@@ -19,8 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.values import filters, locate, read
 from cfagg.formats.values.storage import Chunked
@@ -336,3 +337,15 @@ def test_any_bytes_are_an_lzf_block_or_refused(raw, size):
     found = unpack_lzf(np.frombuffer(raw, np.uint8), out[:size])
     assert -1 <= found <= size
     assert (out[size:] == 77).all()
+
+
+def test_an_unknown_compression_is_not_taken_for_damage(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        plist.set_filter(32199, h5py.h5z.FLAG_OPTIONAL)
+        made = h5py.h5d.create(file.id, b"v", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((4,)), plist)
+        made.write_direct_chunk((0,), b"compressed")
+    with pytest.raises(CfaggError, match=r"'v' of .*a.h5 .*undefined filter.*HDF5_PLUGIN_PATH") as caught:
+        cfagg.open_array(tmp_path / "a.h5", "v")[...]
+    assert "restore" not in str(caught.value)
