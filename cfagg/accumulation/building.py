@@ -361,7 +361,8 @@ def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
     """Hold the work directory, turn system errors into one-sentence messages, and leave no useless directory behind."""
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
-    again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
+    # An append of data, which may have called, must not be repeated.
+    again = "with refresh=True (--refresh)" if order.append or order.refresh else f"with resume=True (--resume){more}"
     hint = f"; finished work is kept, finish it {again}"
     try:
         _finish(shop, plan.array)

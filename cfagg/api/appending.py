@@ -136,6 +136,7 @@ def _run(each: Callable[[Any, Any], Any], place: Place, report: Appended) -> Non
 def _extend(place: Place, report: Appended, workers: int | None) -> None:
     """Extend the accumulations beside the arrays that grew; one that cannot be extended is marked as stale."""
     from cfagg.accumulation.accumulating import accumulated_arrays, update
+    from cfagg.accumulation.group import command
 
     if place.commits:
         return  # a repository with sums was refused
@@ -144,10 +145,11 @@ def _extend(place: Place, report: Appended, workers: int | None) -> None:
     for path in sorted(set(accumulated_arrays(store, options, group=report.group)) & set(report.variables)):
         try:
             update(store, report, variables=path, storage_options=options, workers=workers)
-        except CfaggError as error:
-            warnings.warn(
-                f"{report.target}: everything was appended, but the accumulation of {path!r} was not extended: "
-                f"{error.message}",
-                StaleAccumulationWarning,
-                stacklevel=5,
+        except (CfaggError, KeyboardInterrupt) as error:
+            said = (
+                f"{report.target}: everything was appended, but the accumulation of {path!r} was not extended: append "
+                f"nothing again, but extend it with: {command(report.target, path, '--refresh')}"
             )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"interrupted: {said}") from None
+            warnings.warn(f"{said} ({error.message})", StaleAccumulationWarning, stacklevel=5)

@@ -64,8 +64,9 @@ def run(args: Arguments) -> int:
         except LossError as error:
             _say(number, files)
             return output.refused(args, "append", error)
-        except BaseException:
-            _say(number, files)
+        except BaseException as error:
+            # What an interruption says may be that this file was appended, but an accumulation not extended.
+            _say(number, files, told=isinstance(error, KeyboardInterrupt) and bool(error.args))
             raise
         whole = one if whole is None else _together(whole, one)
     assert whole is not None  # noqa: S101 - there is a file
@@ -74,13 +75,12 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _say(count: int, files: list[str]) -> None:
-    """Report what was appended before an error."""
+def _say(count: int, files: list[str], *, told: bool = False) -> None:
+    """Report what was appended before an error, which may tell of the last file itself."""
     if count:
-        print(
-            f"note: {count} of {len(files)} files {'was' if count == 1 else 'were'} appended; {files[count]} was not",
-            file=sys.stderr,
-        )
+        rest = f" before {files[count]}" if told else f"; {files[count]} was not"
+        verb = "was" if count == 1 else "were"
+        print(f"note: {count} of {len(files)} files {verb} appended{rest}", file=sys.stderr)
 
 
 def _together(one: Appended, other: Appended) -> Appended:

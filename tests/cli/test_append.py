@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+import cfagg
+from cfagg.accumulation import accumulating
 from cfagg.cli.main import main
 from tests.writing.zarr.test_appending import read, same, series, write
 
@@ -61,3 +64,17 @@ def test_a_file_named_twice_is_counted_each_time(store: Path, capsys: pytest.Cap
     file = str(store.parent / "b.nc")
     assert main(["append", str(store), file, file, "--dim", "time"]) == 2
     assert f"note: 1 of 2 files was appended; {file} was not" in capsys.readouterr().err
+
+
+def test_an_interruption_after_the_data_says_that_they_were_appended_and_how_the_sums_are(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(store.parent / name) for name in ("b.nc", "c.nc")]
+    cfagg.accumulate(store, "tas", dims="time")
+    monkeypatch.setattr(accumulating, "update", Mock(side_effect=[None, KeyboardInterrupt]))
+    assert main(["append", str(store), *files, "--dim", "time"]) == 130
+    said = capsys.readouterr().err
+    assert f"note: 1 of 2 files was appended before {files[1]}\n" in said
+    assert f"interrupted: {store}: everything was appended, but the accumulation of 'tas' was not extended" in said
+    assert f"append nothing again, but extend it with: cfagg accumulate {store} tas --refresh" in said
+    assert read(store).sizes["time"] == 11

@@ -14,7 +14,7 @@ SAID = {
     "convert": ("finish it with --resume", "--resume"),
     "convert --overwrite": ("finish it with --resume and --overwrite", "--resume --overwrite"),
     "accumulate": ("finish it with --resume", "--resume"),
-    "accumulate --append": ("finish it by the same call", "--append"),
+    "accumulate --append": ("finish it with --refresh", "--refresh"),
     "obs create": ("finish it with --resume", "--resume"),
     "obs create --overwrite": ("finish it with --resume and --overwrite", "--resume --overwrite"),
     "obs append": ("finish it by the same call", "--append"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dask.array as da
 import numpy as np
@@ -31,6 +34,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.runtime import publishing
+from cfagg.runtime.staging import Staging
 from cfagg.writing.zarr import appending, local_place, staged
 from tests.effort import examples
 
@@ -956,6 +960,24 @@ def test_an_accumulation_that_cannot_be_extended_is_told_of_and_refuses(tmp_path
     assert report.stop == 9
     with pytest.raises(StaleError):
         cfagg.open_accumulated(store, "tas").mean("time")
+
+
+def test_an_accumulation_without_space_names_the_command_that_extends_it_rather_than_another_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 8))
+    cfagg.accumulate(store, "tas", dims="time")
+
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "put_in_place", full)
+        with pytest.warns(StaleAccumulationWarning) as warned:
+            cfagg.append(store, series(8, 1), "time")
+    said = str(warned[0].message)
+    assert f"append nothing again, but extend it with: cfagg accumulate {store} tas --refresh" in said
+    assert "same call" not in said
+    assert cfagg.accumulate(store, "tas", refresh=True).action == "appended"
+    assert list(tmp_path.iterdir()) == [store]
 
 
 def test_a_store_behind_a_link_grows_where_it_is(tmp_path: Path) -> None:
