@@ -175,7 +175,8 @@ class _Job:
             for k in _numbers(self.made, box):
                 self.alone(k)
             return
-        view = self._joined(box, lengths) if whole and equal else None
+        # NumPy has views of up to twice 32 dimensions.
+        view = self._joined(box, lengths) if whole and equal and len(box) <= 32 else None
         straight = view if view is not None and view.flags.c_contiguous else None
         raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
         memory = Memory(raw, starts, sizes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cfagg.cli import output
 from cfagg.cli.options import JSON, SUBSTITUTE, Arguments, allow, flag, option, repeated, rows, storage_option
+from cfagg.display.escape import printable
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -62,7 +63,7 @@ def run(args: Arguments) -> int:
             print(line, file=stream)
             printed = True
     if not printed and not args.quiet:
-        print(f"note: {source.path} refers to no other files", file=sys.stderr)
+        print(f"note: {printable(source.path)} refers to no other files", file=sys.stderr)
     return 0
 
 

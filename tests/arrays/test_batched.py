@@ -154,6 +154,17 @@ def test_any_selection_of_a_variable_of_nczarr_is_that_of_numpy(data, dims, dtyp
         np.testing.assert_array_equal(found, expected[taken].reshape(kept))
 
 
+@pytest.mark.parametrize("rank", [32, 33, 64])
+def test_one_element_of_an_array_of_as_many_dimensions_as_numpy_has_is_read(tmp_path, rank) -> None:
+    shape = (2, *[1] * (rank - 1))
+    zarr.create_array(tmp_path, name="x", shape=shape, chunks=(1,) * rank, dtype="i4", compressors=None)
+    chunk = tmp_path / "x/c/1" / "/".join("0" * (rank - 1))  # zarr-python writes 32 dimensions at most
+    chunk.parent.mkdir(parents=True)
+    chunk.write_bytes(np.array([7], "<i4"))
+    found = ZarrReader(open_array(tmp_path, "x")).read([slice(1, 2)] + [slice(0, 1)] * (rank - 1))
+    assert found.ravel().tolist() == [7]
+
+
 def test_chunks_that_are_too_large_are_refused_before_memory_is_taken(tmp_path) -> None:
     made = zarr.create_array(tmp_path, name="x", shape=(4, 6), chunks=(4, 3), dtype="i4", fill_value=7)
     made[:, :3] = 1

@@ -142,6 +142,15 @@ def test_many_partitions_are_summarised_and_rows_asks_for_more(show):
     assert "… 51 more …" in show(path, "--rows", "3").out
 
 
+def test_control_characters_of_the_name_of_a_file_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "a\x1b[2J\n::error::\u202e.nc"
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createVariable("t", "f4", ())
+    (tmp_path / "a.nc").rename(path)
+    assert main(["show", "--references", str(path)]) == 0
+    assert r"a\x1b[2J\n::error::\u202e.nc refers to no other files" in capsys.readouterr().err
+
+
 def test_control_characters_of_names_do_not_reach_the_terminal(show, tmp_path):
     evil = "a\x1b]0;owned\x07\u202e.nc"
     path = aggregation_file(tmp_path / "x.nca", [evil], attributes={"long_name": "b\x1b[2J\nc"})

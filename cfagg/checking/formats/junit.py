@@ -77,14 +77,10 @@ def _lines(found: Iterable[Finding]) -> str:
 
 
 def _text(text: str) -> str:
-    r"""Return text for XML, with characters that XML 1.0 does not allow as Python escapes."""
-    legal = "".join(c if _legal(c) else c.encode("unicode_escape").decode("ascii") for c in text)
+    r"""Return text for XML, with Python escapes for what XML 1.0 does not allow or would change a terminal."""
+    legal = "".join(c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode("ascii") for c in text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _attribute(text: str) -> str:
     return _text(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;").replace("\r", "&#13;")
-
-
-def _legal(c: str) -> bool:
-    return c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000"

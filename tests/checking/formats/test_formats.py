@@ -334,6 +334,8 @@ def test_text_has_colours_only_when_asked():
 def test_text_is_safe_for_terminals():
     text = told("text", BAD)
     assert all(c.isprintable() or c == "\n" for c in text)
+    report = SourceReport("a\x9b31m\u202e.nc", "1.8", BAD.findings, ran=BAD.ran)
+    assert all(c.isprintable() or c == "\n" for c in told("junit", report))
 
 
 MORE = SourceReport("a.nc", "1.8", PLAIN.findings, ran=PLAIN.ran, dropped={"UNI002": 7000, "DOC004": 1})
