@@ -6,14 +6,17 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from cfagg.arrays.datasets import dataset_of
 from cfagg.arrays.reference_source import aggregation_of
 from cfagg.arrays.source import Source, open_source
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.errors import AccessError, CfaggError, SourceNotFoundError, TargetError
 from cfagg.formats.kerchunk.store import ReferenceStore
+from cfagg.formats.metadata.aggregation import MARKS
 from cfagg.formats.opening import format_of, is_store
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from cfagg.storage.files import open_regular
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing.references import home_of, used_files
@@ -26,8 +29,7 @@ def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str)
     if not os.path.lexists(target):
         return
     there, all_of = os.path.realpath(target), list(aggregations)
-    # What is in other aggregations is only looked for if values would be lost: it takes opening every file.
-    if (holds_values(target) and there in reached(all_of, str(target), home)) or there in _places(all_of, home):
+    if there in _places(all_of, home) or there in reached(all_of, str(target), home):
         raise lost(target)
 
 
@@ -130,8 +132,12 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
                 continue
             seen.add(place)
             yield place
+            if is_url(place) and not is_url(file):
+                continue  # which never refers to files of this machine
             try:
                 real = access.resolve(place)
+                if not is_url(real) and not _may_refer(real):
+                    continue
                 groups = list(open_source(real).root.walk())
             except AccessError:
                 yield None
@@ -142,3 +148,12 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
                 yield None
             inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
             queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
+
+
+def _may_refer(path: str) -> bool:
+    """Return whether a file of this machine may contain aggregations, which takes a fraction of reading those."""
+    try:
+        with dataset_of(open_regular(path)) as found:
+            return found.damage is not None or any(not MARKS.isdisjoint(v.attributes) for v in found.variables)
+    except (CfaggError, OSError):
+        return True

@@ -929,6 +929,26 @@ def test_a_file_is_never_replaced_by_what_refers_to_it(samples, tmp_path, monkey
     assert {one: one.read_bytes() for one in Path().iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: cfagg.aggregate(["outer.nc"], output="inner.nc", overwrite=True),
+        lambda: cfagg.write(cfagg.aggregate(["outer.nc", "test1.nc"]), "inner.nc", overwrite=True),
+    ],
+)
+def test_an_aggregation_file_is_not_replaced_by_what_refers_to_it_through_another_one(
+    samples, tmp_path, monkeypatch, write
+):
+    shutil.copy(samples / "test1.nc", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    cfagg.aggregate(["test1.nc"], output="inner.nc")
+    cfagg.aggregate(["inner.nc"], output="outer.nc")
+    expected = cfagg.read("outer.nc").load()
+    with pytest.raises(TargetError, match="was not replaced: what is written refers to it"):
+        write()
+    assert cfagg.read("outer.nc").load().equals(expected)
+
+
 @pytest.mark.parametrize("to", DIALECTS)
 def test_dimensions_whose_names_have_blanks_are_losses_and_variables_keep_theirs(tmp_path, to):
     ds = xr.Dataset({"my var": ("x", np.arange(3.0)), "v": (("x", "a dim"), np.ones((3, 2)))})
