@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, distinct, edge_of, spans_of
+from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, edge_of, spans_of
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
+from cfagg.kernels.distinct import distinct
 from cfagg.kernels.ranges import box_sums, sum_over
 
 __all__ = [

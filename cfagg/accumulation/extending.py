@@ -41,6 +41,7 @@ from cfagg.accumulation.writing import Basis, Increment, Target, chunk_key, code
 from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.creating import document_bytes, group_documents
+from cfagg.kernels.distinct import distinct
 from cfagg.kernels.statistics import FAN_OUT
 
 __all__ = ["Extension", "extend"]
@@ -139,7 +140,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     window, axis = recipe.window, basis.axis
     if window.elements * array.dtype.itemsize > memory:
         raise NotInPlaceError("more was appended than may be held")
-    which = np.unique(window.objects)
+    which = distinct(window.objects)
     seen = settled(array, which)
     write_back(array, which)
     stamps = np.zeros((array.objects.size, seen.shape[1]), np.int64)

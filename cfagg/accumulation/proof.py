@@ -34,6 +34,7 @@ from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of, fold
 from cfagg.errors import LimitError
+from cfagg.kernels.distinct import distinct
 from cfagg.model import Regular
 
 __all__ = ["TOLERANCE", "Proof", "add_outliers", "read_instead"]
@@ -216,11 +217,11 @@ def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.
         chunk[:, a] = chunk_of(group.source.grid.axes[a], np.asarray(positions)[at[:, a]])
     columns, number = np.unique(chunk, axis=0, return_inverse=True)
     if len(columns) > _COLUMNS:
-        yield [np.unique(at[:, a]) for a in range(at.shape[1])]
+        yield [distinct(at[:, a]) for a in range(at.shape[1])]
         return
     for k in range(len(columns)):
         part = at[number.reshape(-1) == k]
-        yield [np.unique(part[:, a]) for a in range(at.shape[1])]
+        yield [distinct(part[:, a]) for a in range(at.shape[1])]
 
 
 def _picked(runs: Runs, groups: npt.NDArray[np.int64]) -> Runs:

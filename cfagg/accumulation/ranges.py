@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import SelectionError
+from cfagg.kernels.distinct import distinct
 from cfagg.model import Regular
 
 __all__ = [
-    "Edges", "Fold", "Part", "Pick", "Request", "Runs", "chunk_of", "distinct", "edge_of", "fold", "spans_of", "split",
+    "Edges", "Fold", "Part", "Pick", "Request", "Runs", "chunk_of", "edge_of", "fold", "spans_of", "split",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -201,7 +202,7 @@ def _representatives(runs: Runs, bounds: Int64) -> Int64:
     out = bounds[:-1].copy()
     if not len(runs) or not len(out):
         return out
-    points = distinct(np.sort(np.concatenate([bounds, runs.start, runs.stop])))
+    points = distinct(np.concatenate([bounds, runs.start, runs.stop]))
     points = points[points <= bounds[-1]]
     interval = np.searchsorted(bounds, points[:-1], side="right") - 1
     crowded = np.flatnonzero(np.bincount(interval, minlength=len(out))[interval] > 1)
@@ -249,7 +250,7 @@ def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> 
     full = np.flatnonzero(level)
     low, high, owner, level = position[full], position[full + 1], owner[full], level[full]
     # Segments end wherever a range of any group ends.
-    points = distinct(np.sort(np.concatenate([low, high])))
+    points = distinct(np.concatenate([low, high]))
     first, last = np.searchsorted(points, low), np.searchsorted(points, high)
     count = last - first
     entry = np.repeat(np.arange(len(low)), count)
@@ -349,7 +350,7 @@ class Pick:
     @cached_property
     def spans(self) -> tuple[Int64, Int64]:
         """The positions as ascending, disjoint ranges."""
-        at = self.positions if self.ascending else distinct(np.sort(self.positions))
+        at = self.positions if self.ascending else distinct(self.positions)
         breaks = np.flatnonzero(at[1:] != at[:-1] + 1)
         first = np.concatenate([at[:1], at[breaks + 1]])
         last = np.concatenate([at[breaks], at[-1:]])
@@ -361,12 +362,6 @@ class Pick:
 
 Part = Pick | Fold
 Edges = Regular | Int64
-
-
-def distinct(values: Int64) -> Int64:
-    """Return ascending values without repetition; `numpy.unique` takes ten times as long where most differ."""
-    out: Int64 = values[np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])]
-    return out
 
 
 def spans_of(part: Part) -> tuple[Int64, Int64]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.kernels.distinct import distinct
 from cfagg.model import Grid, Regular
 
 __all__ = ["Part", "parts"]
@@ -118,18 +119,18 @@ def _cuts(
 
 def _box(places: dict[int, Int64], points: Int64) -> int:
     """Return the number of all combinations of the indices of points."""
-    return math.prod(len(np.unique(i[points])) for i in places.values())
+    return math.prod(len(distinct(i[points])) for i in places.values())
 
 
 def _close(places: dict[int, Int64], points: Int64, size: int) -> Iterator[Int64]:
     """Yield points in groups whose indices along all axes combine to few more elements, each of them of `size`."""
-    distinct = {d: np.unique(i[points]) for d, i in places.items()}
-    longest = max(distinct, key=lambda d: len(distinct[d]))
-    count = len(distinct[longest])
-    combined = math.prod(map(len, distinct.values())) * size
+    values = {d: distinct(i[points]) for d, i in places.items()}
+    longest = max(values, key=lambda d: len(values[d]))
+    count = len(values[longest])
+    combined = math.prod(map(len, values.values())) * size
     if count == 1 or combined <= max(_TOGETHER, _EACH * size * len(points)):
         yield points
         return
-    below = places[longest][points] < distinct[longest][count // 2]
+    below = places[longest][points] < values[longest][count // 2]
     yield from _close(places, points[below], size)
     yield from _close(places, points[~below], size)

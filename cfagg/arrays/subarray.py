@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.formats.values.storage import StoredVariable
+from cfagg.kernels.distinct import distinct
 from cfagg.model import Layout
 
 __all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
@@ -84,7 +85,7 @@ def push(indices: Indices, element_bytes: int, chunk: int = 1) -> AxisRead:
         return AxisRead((run,), len(ahead), None if ahead is indices or len(ahead) == 1 else slice(None, None, -1))
     if len(indices) == 0:
         return AxisRead((), 0)
-    needed = np.unique(indices)
+    needed = distinct(indices)
     far = np.diff(needed) > 1 + GAP_BYTES // max(element_bytes, 1)
     cuts = np.flatnonzero(far & (np.diff(needed // chunk) > 0)) + 1
     first = needed[np.concatenate([[0], cuts])]

@@ -12,6 +12,7 @@ from cfagg.cf.datetimes import calendar_name
 from cfagg.cf.instants import REFORM, epoch_text
 from cfagg.cf.roles import AXES_BY_NAME, COMMON_NAMES, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
+from cfagg.kernels.distinct import distinct
 from cfagg.observations.dates import sample_numbers
 from cfagg.observations.metadata import as_json
 
@@ -270,7 +271,7 @@ def _epochs(dataset: xr.Dataset, time: str) -> Int64:
         epochs: Int64 = seconds.astype(np.int64)
     else:
         epochs = np.array([_of_cftime(t, time) for t in times.tolist()], np.int64)
-    if len(np.unique(epochs)) != len(epochs):
+    if len(distinct(epochs)) != len(epochs):
         values, counts = np.unique(epochs, return_counts=True)
         raise OptionError(f"the fields have the time {epoch_text(values[counts > 1][0])} several times")
     return epochs

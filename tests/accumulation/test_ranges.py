@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.ranges import Runs, distinct
+from cfagg.accumulation.ranges import Runs
 from cfagg.errors import SelectionError
 from tests import strategies as s
 from tests.oracles import memberships
@@ -31,12 +31,6 @@ def test_positions_count_in_their_groups_as_often_as_they_stand(pairs):
     found = Runs.of_positions([p for p, _ in pairs], [c for _, c in pairs], 4)
     assert (memberships(found, 16) == expected).all()
     assert found.sizes.tolist() == expected.sum(1).tolist()
-
-
-@given(st.lists(st.integers(-5, 5)))
-def test_distinct_values_are_those_of_numpy(values):
-    ascending = np.sort(np.array(values, np.int64))
-    assert distinct(ascending).tolist() == np.unique(ascending).tolist()
 
 
 def test_neighbouring_positions_become_one_range():

@@ -18,6 +18,7 @@ from cfagg.arrays.ragged.batch import Batch, Held, Row
 from cfagg.arrays.reader import Reader
 from cfagg.errors import LimitError, OptionError, SelectionError
 from cfagg.errors.arguments import an_integer
+from cfagg.kernels.distinct import distinct
 from cfagg.model import Regular
 from cfagg.runtime.budget import parse_size
 
@@ -186,7 +187,7 @@ class Rows:
             )
         edges = np.arange(0, size, axis.chunk) if isinstance(axis, Regular) else axis[:-1]
         bounds = np.searchsorted(self.indptr[:-1], edges, "left")
-        return np.unique(np.concatenate([[0], bounds, [len(self)]]))
+        return distinct(np.concatenate([[0], bounds, [len(self)]]))
 
     @property
     def _groups(self) -> int:
@@ -222,7 +223,7 @@ def _read_spans(reader: Reader, first: Int64, stop: Int64) -> tuple[npt.NDArray[
     # Cells that any range touches: those in which ranges begin, and those into which they extend.
     more = np.repeat(head, tail - head) + np.arange(int((tail - head).sum())) + 1
     more -= np.repeat(np.cumsum(tail - head) - (tail - head), tail - head)
-    cell = np.unique(np.concatenate([head, more]))
+    cell = distinct(np.concatenate([head, more]))
     lower = cell * axis.chunk if isinstance(axis, Regular) else axis[cell]
     upper = np.minimum(lower + axis.chunk, reader.shape[0]) if isinstance(axis, Regular) else axis[cell + 1]
     # The part of each from the first to the last element needed, since ranges ascend.
