@@ -54,7 +54,7 @@ def _texts(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
 def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
     """Return the definition of an array for Zarr."""
     attributes = dict(array.attributes)
-    encoded = encoded_fill(array.fill, array.dtype) if zarr_format == 3 else None
+    encoded = encoded_fill(array.fill, array.dtype, attributes) if zarr_format == 3 else None
     if encoded is not None:
         attributes["_FillValue"] = encoded
     return NewArray(

@@ -68,6 +68,10 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
         fill_of({**variable.attrs, **encoding}, stored, f"variable {name!r}")
     if stored.kind not in "iu" or variable.dtype.kind not in "fiumMO":
         return variable
+    packed = not {"scale_factor", "add_offset"}.isdisjoint(encoding)
+    if packed:
+        variable = _unpacked_as_reals(variable)
+        encoding = variable.encoding
     kind = {"true": "u", "false": "i"}.get(str(encoding.get("_Unsigned")), stored.kind)
     held = np.dtype(f"{kind}{stored.itemsize}")
     if variable.dtype.kind == "O":
@@ -75,7 +79,6 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     fill = next((v for k in ("_FillValue", "missing_value") if (v := encoding.get(k)) is not None), None)
     # Without a fill value, xarray forgets that stored integers are read as others.
     forgotten = fill is None and kind != stored.kind and variable.dtype.kind in "fiu"
-    packed = not {"scale_factor", "add_offset"}.isdisjoint(encoding)
     if not packed and not forgotten and np.can_cast(variable.dtype, held):
         return variable
     # xarray puts the fill value among the reals, of which large integers, such as netCDF's default one, are none.
@@ -109,6 +112,16 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
         check(np.asarray(values[part]))
     loaded = variable.copy(data=values)
     return _dates_checked(loaded, name, held) if variable.dtype.kind in "mM" else loaded
+
+
+def _unpacked_as_reals(variable: xr.Variable) -> xr.Variable:
+    """Return a packed variable with real values, scale and offset: xarray packs in place, which fails for integers."""
+    encoding = variable.encoding
+    given = {k: np.asarray(encoding[k]) for k in ("scale_factor", "add_offset") if encoding.get(k) is not None}
+    real = {k: np.float64(v.reshape(-1)[0]) for k, v in given.items() if v.dtype.kind in "iu" and v.size == 1}
+    made = variable.astype("f8") if variable.dtype.kind in "iu" else variable.copy(deep=False)
+    made.encoding = {**encoding, **real}
+    return made
 
 
 def _numbered(variable: xr.Variable) -> xr.Variable:
@@ -197,15 +210,20 @@ def with_gaps(variable: xr.Variable) -> xr.Variable:
     """
     encoding = dict(variable.encoding)
     gaps, fill = np.asarray(encoding.get("missing_value", ())).reshape(-1), encoding.get("_FillValue")
-    if gaps.dtype.kind not in "iuf" or not gaps.size or (gaps.size == 1 and (fill is None or gaps[0] == fill)):
-        return variable
     stored = np.dtype(encoding.get("dtype") or variable.dtype)
+    if gaps.dtype.kind not in "iuf" or stored.kind not in "iuf" or not gaps.size:
+        return variable
     meant = read_as(stored, encoding)
     typed = typed_fills((reinterpret(v, meant, stored) for v in gaps.tolist()), stored)
-    if not typed:
+    if typed and gaps.size == 1 and (fill is None or gaps[0] == fill):
         return variable
-    del encoding["missing_value"]
     made = variable.copy(deep=False)
+    given = encoding.pop("missing_value")
+    if not typed:
+        if not np.isnan(gaps).all():
+            # No stored value equals it, but xarray would wrap it around to one.
+            made.encoding, made.attrs = encoding, {**variable.attrs, "missing_value": given}
+        return made
     made.encoding = {"_FillValue": typed[0], **encoding}
     made.attrs = {**variable.attrs, "missing_value": np.array(typed)}
     return made

@@ -17,7 +17,7 @@ def write(path: Path, dtype: str, fill: Any, name: str = "_FillValue") -> Path:
     with h5py.File(path, "w") as file:
         file["x"] = np.arange(3000.0)
         file["x"].make_scale()
-        file["v"] = np.tile(np.array([1, -5, 3], dtype), 1000)
+        file["v"] = np.tile(np.array([1, -5, 3]).astype(dtype), 1000)
         file["v"].dims[0].attach_scale(file["x"])
         file["v"].attrs[name] = fill
     return path
@@ -62,3 +62,14 @@ def test_the_text_nan_is_not_a_number_in_an_aggregation_either(tmp_path: Path, n
 def test_a_missing_value_that_no_element_of_an_aggregation_equals_is_none(tmp_path: Path, fill: float) -> None:
     path = write(tmp_path / "a.nc", "i2", fill, "missing_value")
     assert cfagg.aggregate([path]).v[:3].values.tolist() == [1, -5, 3]
+
+
+def test_the_fill_value_of_unsigned_bytes_that_mean_signed_ones_is_read_from_a_store(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.nc", "u1", np.uint8(255))
+    with h5py.File(path, "a") as file:
+        file["v"][0] = 255
+        file["v"].attrs["_Unsigned"] = "false"
+    cfagg.convert(path, tmp_path / "b.zarr")
+    cfagg.convert(tmp_path / "b.zarr", tmp_path / "c.nc")
+    for name in ("a.nc", "b.zarr", "c.nc"):
+        np.testing.assert_array_equal(cfagg.read(tmp_path / name).v[:3], [np.nan, -5, 3])

@@ -377,3 +377,29 @@ def test_units_in_which_xarray_encodes_no_times_are_refused_by_name(tmp_path: Pa
     dataset.time.encoding = {"units": "months since 2000-01-01"}
     with pytest.raises(ConformError, match="variable 'time': xarray encodes no times in 'months'; give it other units"):
         cfagg.write(dataset, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize(("dtype", "gap"), [("i1", np.int16(255)), ("u1", np.int32(-1)), ("i2", 40000)])
+def test_a_missing_value_that_the_stored_type_lacks_makes_no_value_missing(
+    tmp_path: Path, dtype: str, gap: Any, name: str
+) -> None:
+    values = np.array([1, 2, int(gap) % 2 ** (8 * np.dtype(dtype).itemsize)]).astype(dtype)
+    dataset = xr.Dataset({"v": ("x", values.astype("f8"))})
+    dataset.v.encoding = {"dtype": dtype, "missing_value": gap}
+    cfagg.write(dataset, tmp_path / name)
+    found = cfagg.read(tmp_path / name, mask_and_scale=False).v
+    assert (found.values.tolist(), found.attrs["missing_value"]) == (values.tolist(), gap)
+    npt.assert_array_equal(cfagg.read(tmp_path / name).v, values)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize("values", [np.array([3, 5, 7]), np.array([3.0, np.nan, 7.0])])
+@pytest.mark.parametrize("packing", [{"scale_factor": np.int16(2), "add_offset": np.int32(1)}, {"add_offset": 1}])
+def test_values_packed_with_integers_are_written(
+    tmp_path: Path, values: Any, packing: dict[str, Any], name: str
+) -> None:
+    dataset = xr.Dataset({"v": ("x", values)})
+    dataset.v.encoding = {"dtype": "i2", "_FillValue": -1, **packing}
+    cfagg.write(dataset, tmp_path / name)
+    npt.assert_array_equal(cfagg.read(tmp_path / name).v, values)

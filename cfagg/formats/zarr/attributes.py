@@ -201,18 +201,23 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bo
     return found
 
 
-def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
+def encoded_fill(fill: Any, dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> Any:
     """Return the `_FillValue` attribute of a Zarr v3 array in the form that xarray reads and writes.
 
-    Integers are numbers; floats are the base64 text of their eight little-endian bytes.  There is none for text, since
-    no released xarray opens arrays of characters or strings with it.
+    Integers are numbers, negative ones for unsigned integers whose attributes say that they are signed; floats are the
+    base64 text of their eight little-endian bytes.  There is none for text, since no released xarray opens arrays of
+    characters or strings with it.
 
     >>> import numpy as np
-    >>> encoded_fill(np.int16(-1), np.dtype("i2")), encoded_fill(np.float32("nan"), np.dtype("f4"))
+    >>> encoded_fill(np.int16(-1), np.dtype("i2"), {}), encoded_fill(np.float32("nan"), np.dtype("f4"), {})
     (-1, 'AAAAAAAA+H8=')
+    >>> encoded_fill(np.uint8(255), np.dtype("u1"), {"_Unsigned": "false"})
+    -1
     """
     if fill is None or dtype.kind not in "iuf":
         return None
+    if dtype.kind == "u" and str(attributes.get("_Unsigned")) == "false":
+        return int(np.asarray(fill, dtype).view(f"i{dtype.itemsize}"))
     if dtype.kind in "iu":
         return int(fill)
     return base64.standard_b64encode(struct.pack("<d", float(fill))).decode()

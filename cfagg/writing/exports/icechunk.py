@@ -92,7 +92,7 @@ def _write_array(store: Any, group: Any, array: Planned) -> None:
 
     attributes = variable_attributes(array.attributes, array.dtype)
     text = array.dtype.kind in "OUT"
-    if (fill := encoded_fill(array.fill, array.dtype)) is not None:
+    if (fill := encoded_fill(array.fill, array.dtype, attributes)) is not None:
         attributes["_FillValue"] = fill
     chunks: Any = array.grid.whole((0,) * array.grid.ndim)
     if not array.is_regular:

@@ -191,7 +191,7 @@ class _Plan:
         if fill is None:
             fill = {"O": "", "S": b""}.get(dtype.kind, 0)
         attributes = variable_attributes(given.attributes, dtype)
-        encoded = encoded_fill(declared, dtype)
+        encoded = encoded_fill(declared, dtype, attributes)
         if encoded is not None:
             attributes["_FillValue"] = encoded
         nothing = (0,) * array.ndim

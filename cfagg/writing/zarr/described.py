@@ -61,7 +61,7 @@ def described(
     if fill is None:
         fill = {"O": "", "S": b""}.get(dtype.kind, 0)
     more = variable_attributes(attributes, dtype)
-    encoded = encoded_fill(declared, dtype)
+    encoded = encoded_fill(declared, dtype, attributes)
     if encoded is not None:
         more["_FillValue"] = encoded
     new = NewArray(tuple(dims), grid.shape, dtype, _lengths(grid), fill, Codec("zstd"), more)
