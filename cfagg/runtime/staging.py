@@ -385,10 +385,15 @@ def is_known(look: Callable[[], bool]) -> bool:
 
 def _is_plain(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a regular file, or a directory of nothing but these at any depth."""
-    if entry.is_dir(follow_symlinks=False):
-        with os.scandir(entry) as inside:
-            return all(map(_is_plain, inside))
-    return entry.is_file(follow_symlinks=False)
+    waiting = [entry]
+    while waiting:
+        one = waiting.pop()
+        if one.is_dir(follow_symlinks=False):
+            with os.scandir(one) as inside:
+                waiting += inside
+        elif not one.is_file(follow_symlinks=False):
+            return False
+    return True
 
 
 def _is_part(name: str) -> bool:

@@ -211,3 +211,14 @@ def test_a_work_directory_of_another_user_is_not_used_where_all_may_write(tmp_pa
     place = Workplace(tmp_path / "out.zarr", overwrite=False)
     place.enter()
     place.abandon_if_useless()
+
+
+def test_directories_nested_deeper_than_calls_in_place_of_a_journal_are_looked_through(tmp_path):
+    folder = tmp_path / ".out.zarr.cfagg-partial/parts"
+    folder.mkdir(parents=True)
+    for _ in range(1200):
+        folder /= "a"
+        folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    with pytest.raises(TargetError, match=r"cfagg-partial is in the way"):
+        Workplace(tmp_path / "out.zarr", overwrite=False).enter()
