@@ -76,6 +76,8 @@ def test_a_file_that_cannot_be_opened_exits_with_2_and_the_rest_is_checked(paths
     [
         (["--cf-version", "3.0"], "not a version of CF"),
         (["--select", "NONE"], "no rule has a code that begins with 'NONE'"),
+        (["--select", "NONE", "--format", "junit"], "no rule has a code that begins with 'NONE'"),
+        (["--select", "NONE", "--format", "sarif"], "no rule has a code that begins with 'NONE'"),
         (["--in-place"], "--in-place needs --fix"),
         (["--unsafe-fixes"], "--unsafe-fixes needs --fix"),
         (["--fix", "-o", "-"], "--fix writes a dataset, which cannot go to standard output; name a file"),

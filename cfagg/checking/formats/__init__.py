@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import chain, islice
 from typing import NamedTuple
 
 from cfagg.checking.outcome import Outcome
@@ -105,4 +106,7 @@ def render(format: str, results: Iterable[Outcome], style: Style) -> Iterator[st
     """Yield the text of a check in one of `FORMATS` piece by piece; results are consumed one by one and not kept."""
     if not isinstance(format, str) or format not in FORMATS:  # type: ignore[redundant-expr]
         raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
-    yield from import_module(FORMATS[format]).render(results, style)
+    # The first result is waited for: what refuses to check, such as an unknown option, leaves no half of a document.
+    results = iter(results)
+    first = tuple(islice(results, 1))
+    yield from import_module(FORMATS[format]).render(chain(first, results), style)
