@@ -13,7 +13,7 @@ from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.errors import AccessError, CfaggError, SourceNotFoundError, TargetError
 from cfagg.formats.kerchunk.store import ReferenceStore
 from cfagg.formats.metadata.aggregation import MARKS
-from cfagg.formats.opening import format_of, is_store
+from cfagg.formats.opening import NETCDF, format_of, is_store
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.storage.files import open_regular
@@ -28,6 +28,7 @@ def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str)
     """Raise an error if a new file would replace one to which it refers, and so lose the values in it."""
     if not os.path.lexists(target):
         return
+    _refuse_part(target)
     there, all_of = os.path.realpath(target), list(aggregations)
     if there in _places(all_of, home) or there in reached(all_of, str(target), home):
         raise lost(target)
@@ -35,8 +36,10 @@ def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str)
 
 def refuse_to_break(target: Path | Url, source: Source) -> None:
     """Raise an error if the file to which a source is converted would replace one to which the source refers."""
-    if not isinstance(target, Url) and not os.path.lexists(target):
-        return
+    if not isinstance(target, Url):
+        if not os.path.lexists(target):
+            return
+        _refuse_part(target)
     for one in _aggregations(source):
         if is_one_of(target, _places([one], home_of(one.source, one.partitions.files))):
             raise TargetError(
@@ -97,11 +100,31 @@ def refuse_data(target: str, by: str) -> None:
         raise TargetError(
             f"{target} was not replaced, as it may be data: {error.message}; remove it first, or give another name"
         ) from error
-    if found is None and not is_url(target):
-        folders = Path(os.path.abspath(target)).parents  # noqa: PTH100
-        found = next(("part of a Zarr store" for folder in folders if is_store(folder)), None)
+    if found is None and not is_url(target) and _store_of(target) is not None:
+        found = "part of a Zarr store"
     if found is not None:
         raise TargetError(f"{target} is data ({found}), which no {by} replaces; give another name")
+
+
+def _refuse_part(target: Path) -> None:
+    """Raise an error if an existing file that a new one would replace is a chunk or a document of a Zarr store."""
+    store = _store_of(target)
+    if store is None or not os.path.isfile(target):  # noqa: PTH113
+        return
+    try:
+        found = format_of(handles.get(str(target)))
+    except CfaggError:
+        found = None
+    if found not in NETCDF:  # a compressed chunk may look like references
+        raise TargetError(
+            f"{target} was not replaced: it is part of the Zarr store {store}, whose values would be lost; choose "
+            "another name"
+        )
+
+
+def _store_of(target: Path | str) -> Path | None:
+    """Return the Zarr store, or the group or array of one, that a path is in."""
+    return next((folder for folder in Path(os.path.abspath(target)).parents if is_store(folder)), None)  # noqa: PTH100
 
 
 def holds_values(path: Path) -> bool:
