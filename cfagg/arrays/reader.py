@@ -132,6 +132,7 @@ class Reader(ABC):
         """
         return None
 
+    @LIBRARY.keeping_files()
     def points(self, selection: Sequence[slice | npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
         """Return elements by index arrays, which are broadcast together, for some dimensions, and slices for others.
 
