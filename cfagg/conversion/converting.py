@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
@@ -286,5 +287,5 @@ def convert(
 
 def _given(asked: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the options that differ from their defaults."""
-    defaults: Mapping[str, Any] = convert.__kwdefaults__ or {}
-    return tuple(n for n, default in defaults.items() if type(asked[n]) is not type(default) or asked[n] != default)
+    options = [p for p in signature(convert).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    return tuple(p.name for p in options if type(asked[p.name]) is not type(p.default) or asked[p.name] != p.default)

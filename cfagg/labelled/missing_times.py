@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from xarray import Variable
-from xarray.coders import CFDatetimeCoder
+from xarray.coders import CFDatetimeCoder, CFTimedeltaCoder
 from xarray.coding.common import lazy_elemwise_func
 from xarray.coding.times import decode_cf_datetime
 
@@ -30,6 +30,9 @@ def with_missing_times(decoding: Mapping[str, Any]) -> dict[str, Any]:
         return found
     unit = given.time_unit if isinstance(given, CFDatetimeCoder) else "ns"
     chosen = given.use_cftime if isinstance(given, CFDatetimeCoder) else use_cftime
+    if not isinstance(given, CFDatetimeCoder) and found.get("decode_timedelta") is None:
+        # xarray gives durations the unit of a coder of times, but stored ones their own where it is given none.
+        found["decode_timedelta"] = CFTimedeltaCoder()
     return found | {"decode_times": _Coder(use_cftime=chosen, time_unit=unit), "use_cftime": None}
 
 

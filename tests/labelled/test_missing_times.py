@@ -72,3 +72,9 @@ def test_they_are_missing_in_what_is_written(tmp_path: Path, dtype: str, fill: f
     assert days(again.when.values) == days(found.when.values)
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert (file["when"].dtype, file["when"].calendar) == (np.dtype(dtype), "360_day")
+
+
+def test_durations_have_the_unit_in_which_they_are_stored_as_in_xarray(tmp_path: Path) -> None:
+    durations = np.array([1, 2], "m8[s]")
+    xr.Dataset({"step": ("x", durations)}).to_netcdf(tmp_path / "a.nc")
+    assert cfagg.read(tmp_path / "a.nc").step.dtype == xr.open_dataset(tmp_path / "a.nc").step.dtype == "m8[s]"

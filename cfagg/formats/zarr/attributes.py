@@ -194,7 +194,8 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bo
         if dtype.kind in "iu":
             kinds = "iu" if other_sign else dtype.kind
             least, most = zip(*(integer_range(np.dtype(f"{kind}{dtype.itemsize}")) for kind in kinds), strict=True)
-            if not (np.isfinite(given) and min(least) <= int(given) == given <= max(most)):
+            # By integers, for the largest of 64 bits is no real.
+            if not (np.isfinite(given) and int(given) == given and min(least) <= int(given) <= max(most)):
                 raise ValueError("no such integer")
         if dtype.kind == "f" and np.isfinite(given) and not np.isfinite(found):
             raise ValueError("too large")
