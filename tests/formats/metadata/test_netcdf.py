@@ -598,7 +598,7 @@ def test_odd_datasets_of_hdf5_can_be_read(tmp_path: Path) -> None:
         assert next(iter(variables["flag"].blocks())).size == 2
         half = variables["half"].attributes
         assert isinstance(half["flag"], Foreign)
-        assert np.asarray(half["many"]).tolist() == [1, 2, 3, 4]
+        assert isinstance(half["many"], Foreign)
         assert (half["nothing"], half["texts"]) == ("", ("a", "bc"))
 
 
