@@ -15,7 +15,8 @@ from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
 from cfagg.formats.icechunk import IcechunkStore, is_repository, open_repository
-from cfagg.formats.metadata.nczarr import HIDDEN
+from cfagg.formats.metadata.json_values import value_of_json
+from cfagg.formats.metadata.nczarr import HIDDEN, notes_of
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
 from cfagg.formats.zarr.codecs import named
@@ -154,8 +155,15 @@ def _attributes(group: model.Group, store: LocalStore | RemoteStore | IcechunkSt
 
 
 def _shown(node: Node) -> dict[str, Any]:
-    """Return the stored attributes of a node, without those that only describe its storage."""
-    return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
+    """Return the attributes of a node, in the types that NCZarr gives, without those that only describe its storage."""
+    types = notes_of(node.attributes, node.document).types
+    return {k: _typed(v, types.get(k)) for k, v in node.attributes.items() if k not in HIDDEN}
+
+
+def _typed(value: Any, type_: str | None) -> Any:
+    """Return an attribute in its type; one without is as JSON has it."""
+    found: Any = value if type_ is None else value_of_json(value, type_)
+    return found[0] if isinstance(found, np.ndarray) and found.size == 1 else found
 
 
 def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkStore) -> Variable:

@@ -459,6 +459,24 @@ def test_a_fill_value_of_another_type_is_that_of_the_array(dtype, fill, expected
     assert fill_of({"_FillValue": np.asarray(fill)}, np.dtype(dtype), "here") == expected
 
 
+def test_attributes_of_nczarr_keep_their_types_and_reals_that_json_lacks(tmp_path):
+    stated = {
+        "missing_value": np.float32("nan"), "actual_range": np.array([-np.inf, np.inf], "f4"), "flag": np.int16(3),
+        "flags": np.array([1, 2], "i1"), "count": np.uint8(200), "units": "1", "text": "NaN",
+    }  # fmt: skip
+    for place in (f"file://{tmp_path}/a.zarr#mode=nczarr,file", tmp_path / "b.nc"):
+        with netCDF4.Dataset(place, "w") as file:
+            file.createDimension("x", 2)
+            made = file.createVariable("v", "f4", ("x",), fill_value=np.float32("inf"))
+            made[:] = 1
+            for one in (made, file):
+                one.setncatts(stated)
+    convert(tmp_path / "a.zarr", tmp_path / "c.nc")
+    with netCDF4.Dataset(tmp_path / "b.nc") as expected, netCDF4.Dataset(tmp_path / "c.nc") as found:
+        for one, other in ((found, expected), (found["v"], expected["v"])):
+            assert {k: repr(a) for k, a in one.__dict__.items()} == {k: repr(a) for k, a in other.__dict__.items()}
+
+
 def test_netcdf_c_reads_the_zarr_v2_store_with_equal_values(floats, tmp_path):
     path, values = floats
     convert(path, tmp_path / "out.zarr", zarr_format=2, codec="none", chunks={"time": 5})

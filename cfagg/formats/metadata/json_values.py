@@ -21,7 +21,12 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
     (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
     >>> value_of_json(1, ">S1"), value_of_json(10**20), value_of_json(2**70 + 1)
     ('1', array([1.e+20]), 1180591620717411303425)
+    >>> value_of_json("NaN", "<f4"), value_of_json(["NaN", "Infinity"], "<f8"), value_of_json("NaN")
+    (array([nan], dtype=float32), array([nan, inf]), 'NaN')
     """
+    wanted = _dtype(type_)
+    if wanted is not None and wanted.kind == "f":
+        given = _without_names(given)
     if isinstance(given, str):
         return given if _is_text(given) else given.encode("utf-8", "surrogatepass")
     if type_ is not None and type_.endswith("S1") and not _holds_text(given):
@@ -38,7 +43,6 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
         if named is None:
             return values
         values = named
-    wanted = _dtype(type_)
     found = _numbers(values, wanted)
     # Integers that netCDF lacks, and that no real equals, stay what they are.
     typed = found.dtype.kind != "f" or (wanted is not None and wanted.kind == "f")
@@ -56,6 +60,13 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _without_names(given: Any) -> Any:
+    """Return reals of which some or all are written by name, as NCZarr does, with numbers instead of the names."""
+    if isinstance(given, list):
+        return [NON_FINITE.get(v, v) if isinstance(v, str) else v for v in given]
+    return NON_FINITE.get(given, given) if isinstance(given, str) else given
 
 
 def _with_names(values: list[Any]) -> list[Any] | None:
