@@ -15,6 +15,7 @@ from cfagg.arrays.source import Group, Source, Variable
 from cfagg.arrays.stored import RefusedReader
 from cfagg.cf.unpackable import real_packing
 from cfagg.errors import AccessError, SourceError
+from cfagg.formats.values.holding import Hold
 from cfagg.labelled.indexed import IndexedArray
 from cfagg.model import Aggregation, Regular
 from cfagg.storage.access import Access
@@ -37,6 +38,7 @@ class AggregationStore(AbstractDataStore):
         unpack: bool = True,
         word_size: int | None = None,
         index: Any = True,
+        hold: Hold | None = None,
     ) -> None:
         self.source = source
         self.group = group
@@ -46,6 +48,7 @@ class AggregationStore(AbstractDataStore):
         self.unpack = unpack
         self.word_size = word_size
         self.index = index
+        self.hold = hold
 
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the master array."""
@@ -130,9 +133,8 @@ class AggregationStore(AbstractDataStore):
             dtype = str
         return {"source": str(absolute(self.source.path)), "original_shape": reader.shape, "dtype": dtype}
 
-    @staticmethod
     def _variable(
-        dims: tuple[str, ...], reader: Reader, attributes: dict[str, Any], encoding: dict[str, Any]
+        self, dims: tuple[str, ...], reader: Reader, attributes: dict[str, Any], encoding: dict[str, Any]
     ) -> XarrayVariable:
         if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
             # netCDF4 returns a character as str, and xarray compares it with bytes.
@@ -140,4 +142,6 @@ class AggregationStore(AbstractDataStore):
         if reader.dtype.names is not None:
             # Which xarray cannot compare with values of compounds.
             encoding |= {name: attributes.pop(name) for name in ("_FillValue", "missing_value") if name in attributes}
-        return XarrayVariable(dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes, encoding)
+        return XarrayVariable(
+            dims, indexing.LazilyIndexedArray(IndexedArray(reader, hold=self.hold)), attributes, encoding
+        )

@@ -15,10 +15,11 @@ from xarray.backends.store import StoreBackendEntrypoint
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.errors import CfaggError, CfaggWarning, OptionError, SourceError, UnsupportedError
 from cfagg.formats.opening import KERCHUNK
+from cfagg.formats.values.holding import Closer, Hold
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.labelled.missing_times import with_missing_times
 from cfagg.runtime.budget import worker_count
-from cfagg.storage.urls import a_place
+from cfagg.storage.urls import a_place, absolute
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -181,7 +182,7 @@ def _open(
     )
     for name in groups:
         _warn_of_untyped({n: e for n, e in source.group(name).untyped.items() if n not in dropped})
-    found = {}
+    found, hold = {}, Hold(str(absolute(path)))
     for name in groups:
         variables = source.group(name).variables.items()
         for own, one in variables:
@@ -190,8 +191,9 @@ def _open(
         check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
         store = AggregationStore(
-            source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size, index=index
-        )
+            source, source.group(name), access, missing, workers,
+            unpack=unpack, word_size=word_size, index=index, hold=hold,
+        )  # fmt: skip
         try:
             ds = StoreBackendEntrypoint().open_dataset(store, **with_missing_times(decoding))
         except CfaggError:
@@ -203,8 +205,8 @@ def _open(
                 f"{path}, group {name}: xarray cannot make a dataset of it ({type(error).__name__}: "
                 f"{str(error)[:300]}); 'cfagg check' gives details"
             ) from error
-        # Nothing stays open for the dataset, and the store need not be sent with it to other processes.
-        ds.set_close(None)
+        # The store need not be sent with the dataset to other processes.
+        ds.set_close(Closer(hold))
         for coordinate, variable in ds.variables.items():
             # Keep xarray from writing a `_FillValue` for a coordinate variable, which CF section 2.5.1 forbids.  Before
             # decoding, xarray would take it for a sign that packed values have been masked.

@@ -11,6 +11,7 @@ from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
 from cfagg.arrays.reader import Reader
+from cfagg.formats.values.holding import Hold
 
 __all__ = ["IndexedArray", "IndexedLabels"]
 
@@ -25,10 +26,11 @@ class IndexedArray(BackendArray):
     in memory, unless the read would be many times larger than the result.
     """
 
-    __slots__ = ("dtype", "reader", "shape")
+    __slots__ = ("dtype", "hold", "reader", "shape")
 
-    def __init__(self, reader: Reader, dtype: np.dtype[Any] | None = None) -> None:
+    def __init__(self, reader: Reader, dtype: np.dtype[Any] | None = None, hold: Hold | None = None) -> None:
         self.reader = reader
+        self.hold = hold
         self.shape = reader.shape
         self.dtype = reader.dtype if dtype is None else dtype
 

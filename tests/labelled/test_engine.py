@@ -238,14 +238,30 @@ def test_variables_can_be_dropped(path):
     assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["time_bnds"]
 
 
-@pytest.mark.parametrize("loaded", [False, True])
-def test_others_may_write_a_file_that_was_read_and_is_still_open(tmp_path, loaded):
-    path = tmp_path / "a.nc"
-    written = xr.Dataset({"tas": ("x", np.arange(3.0)), "name": ("x", np.array(["a", "b", "c"], object))})
-    written.to_netcdf(path)
+@pytest.fixture
+def written(tmp_path):
+    values = {"tas": ("x", np.arange(3.0)), "name": ("x", np.array(["a", "b", "c"], object))}
+    xr.Dataset(values).to_netcdf(tmp_path / "plain.nc")
+    return xr.Dataset(values)
+
+
+@pytest.mark.parametrize("how", ["closed", "block", "loaded", "loaded in place", "dropped", "never kept"])
+def test_others_may_write_a_file_that_was_read(tmp_path, written, how):
+    path = tmp_path / "plain.nc"
     ds = xr.open_dataset(path, engine="cfagg")
-    if loaded:
+    if how == "closed":
+        ds.close()
+    elif how == "block":
+        with ds:
+            ds.load()
+    elif how == "loaded":
+        ds = xr.load_dataset(path, engine="cfagg")
+    elif how == "loaded in place":
         ds.load()
+    elif how == "dropped":
+        del ds
+    else:
+        ds = ds.tas.sum().compute()
     with netCDF4.Dataset(path, "a") as file:
         file.note = "appended"
     assert xr.open_dataset(path, engine="cfagg").attrs["note"] == "appended"
@@ -255,12 +271,41 @@ def test_others_may_write_a_file_that_was_read_and_is_still_open(tmp_path, loade
     xr.testing.assert_identical(xr.open_dataset(path, engine="cfagg").load().drop_attrs(), written)
 
 
+@pytest.mark.parametrize(
+    "part", [lambda ds: ds, lambda ds: ds[["tas"]], lambda ds: ds.copy(deep=True), lambda ds: ds.chunk()]
+)
+def test_a_file_is_not_overwritten_by_values_that_are_yet_to_be_read_from_it(tmp_path, written, part):
+    path = tmp_path / "plain.nc"
+    some = part(xr.open_dataset(path, engine="cfagg"))
+    with pytest.raises(OSError, match="denied"):
+        some.to_netcdf(path)
+    with pytest.raises(OSError, match="already open"):
+        h5py.File(path, "w")
+    xr.testing.assert_identical(xr.load_dataset(path), written)
+
+
+def test_what_one_dataset_reads_is_kept_where_another_is_closed(tmp_path, written):
+    path = tmp_path / "plain.nc"
+    one, other = (xr.open_dataset(path, engine="cfagg") for _ in range(2))
+    other.close()
+    with pytest.raises(OSError, match="denied"):
+        one.to_netcdf(path)
+    one.close()
+    written.to_netcdf(path)
+
+
+def test_a_dataset_that_was_sent_to_another_process_can_be_closed_there(tmp_path, written):
+    there = pickle.loads(pickle.dumps(xr.open_dataset(tmp_path / "plain.nc", engine="cfagg")))
+    xr.testing.assert_identical(there.load(), written)
+    there.close()
+
+
 def test_fragments_may_be_written_while_their_aggregation_is_open(path, tmp_path):
     ds = xr.open_dataset(path, engine="cfagg")
     ds.tas.load()
     fragments = sorted(p for p in tmp_path.rglob("*.nc") if p != path)
     assert fragments
-    for each in (path, *fragments):
+    for each in fragments:
         with netCDF4.Dataset(each, "a") as file:
             file.note = "appended"
 

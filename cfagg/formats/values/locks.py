@@ -19,8 +19,8 @@ __all__ = ["LIBRARY"]
 class LibraryLock:
     """A re-entrant lock that also holds xarray's netCDF-C and HDF5 locks while it is held.
 
-    Files are open in the libraries only while the lock is held, or longer within a block of `keeping_files`: HDF5 keeps
-    others from writing a file that is open, in this process and others, also where it is only read.
+    Files are open in the libraries only while the lock is held, longer within a block of `keeping_files`, or as long as
+    a `Hold` exists: HDF5 keeps others from writing a file that is open, in this process and others, even to read it.
     """
 
     def __init__(self) -> None:
@@ -75,6 +75,19 @@ class LibraryLock:
             if not self._keeping and any(pool.held for pool in self.pools):
                 with self:
                     pass
+
+    def close_unused(self) -> None:
+        """Close the files that nobody uses, if it can be done at once; otherwise the next use of a library does it."""
+        if self._keeping or not self._own.acquire(blocking=False):
+            return
+        try:
+            module = sys.modules.get("xarray.backends.netCDF4_")
+            foreign = getattr(module, "NETCDF4_PYTHON_LOCK", None)
+            if self._depth == 0 and not (foreign is not None and foreign.locked()):
+                with self:
+                    pass
+        finally:
+            self._own.release()
 
 
 #: Held around every call into netCDF4 and h5py.

@@ -25,6 +25,8 @@ class Pool:
         self.closes = closes
         self._limit: int | None = None
         self.held: OrderedDict[FileKey, Any] = OrderedDict()
+        #: Who holds each file, see `cfagg.formats.values.holding`.
+        self.holders: dict[FileKey, set[object]] = {}
         self.inherited: list[Any] = []
         self.process = os.getpid()
         LIBRARY.pools.append(self)
@@ -46,7 +48,7 @@ class Pool:
         if self.process != os.getpid():
             # A child process shares file positions with its parent: it opens files again, and leaves the others open.
             self.inherited.append(self.held)
-            self.held, self.process = OrderedDict(), os.getpid()
+            self.held, self.holders, self.process = OrderedDict(), {}, os.getpid()
         return handle.key in self.held
 
     def get(self, handle: Handle) -> Any:
@@ -83,9 +85,10 @@ class Pool:
             self.closes(self.held.pop(handle.key))
 
     def close_local(self) -> None:
-        """Close the files of this machine; those of servers cost requests to open again, and are locked by nobody."""
+        """Close what is not held; files on servers, which nobody locks, would cost requests to open again."""
         if self.process == os.getpid():
-            for key in [k for k in self.held if not is_url(k.path)]:
+            for key in [k for k in self.held if not (self.holders.get(k) or is_url(k.path))]:
+                self.holders.pop(key, None)
                 self.closes(self.held.pop(key))
 
     def shrink(self, limit: int) -> bool:
