@@ -41,9 +41,10 @@ class LibraryLock:
         if self._depth == 0:
             # xarray's own combined lock, and not its two parts, so that both always take them in the same order.
             module = sys.modules.get("xarray.backends.netCDF4_")
-            self._foreign = getattr(module, "NETCDF4_PYTHON_LOCK", None)
-            if self._foreign is not None:
-                self._foreign.__enter__()
+            foreign = getattr(module, "NETCDF4_PYTHON_LOCK", None)
+            if foreign is not None:
+                foreign.__enter__()
+            self._foreign = foreign  # only now, as the garbage collector may call `close_unused` at any time
         self._depth += 1
 
     def __exit__(
