@@ -24,8 +24,11 @@ def copied(source: str, target: str) -> Iterator[str]:
     with refusals_of(target):
         folder = NewFolder(place)
     try:
-        copy = folder.path / Path(os.path.abspath(target)).name  # noqa: PTH100 - of links, their name is checked
+        # Of links, their own name is checked.  What is named otherwise in the directory is not removed after a kill.
+        inside = folder.path / "file"
+        copy = inside / Path(os.path.abspath(target)).name  # noqa: PTH100
         try:
+            inside.mkdir()
             if Path(source).is_dir():
                 shutil.copytree(source, copy, symlinks=True)
             else:
@@ -78,6 +81,6 @@ def finished(copy: str, target: str) -> None:
     with refusals_of(target):
         if made.is_dir():
             sync_tree(made)
-            put(made, place, made.with_name("former" if made.name != "former" else "other"))
+            put(made, place, made.parent.with_name("former"))
         else:
             replace_file(made, place)

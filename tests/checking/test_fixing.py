@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from cfagg.checking.changes import Change, difference, net_changes, planned, try_change
 from cfagg.checking.engine import run
 from cfagg.checking.fixing import fix
+from cfagg.checking.fixing_copy import copied, finished
 from cfagg.checking.fixing_plan import plan
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
@@ -25,6 +27,7 @@ from cfagg.checking.suppressions import Hiding
 from cfagg.errors import SourceError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.findings.finding import Edit, Finding
 from cfagg.model.dataset import Dataset
+from cfagg.runtime.files import remove_dead
 from tests.checking.writing import write_cdl
 from tests.effort import examples
 from tests.formats.metadata.seen import seen
@@ -425,3 +428,28 @@ def test_the_name_of_the_link_is_checked_where_the_file_behind_it_is_fixed(path:
     path.rename(path.with_name("data"))
     path.symlink_to("data")
     assert fix(path, in_place=True).changes
+
+
+@pytest.mark.parametrize("name", ["out.nc", "lock", "former", "file", "out.zarr"])
+def test_what_a_killed_run_left_is_removed_by_the_next(path: Path, tmp_path: Path, name: str) -> None:
+    source, target = path, tmp_path / name
+    if name == "out.zarr":
+        source = tmp_path / "source.zarr"
+        zarr.create_group(source)
+    with copied(str(source), str(target)) as copy:
+        killed = tmp_path / f".{name}.cfagg-new-1-0"
+        shutil.copytree(next(tmp_path.glob(f".{name}.cfagg-new-*")), killed)
+        finished(copy, str(target))
+    assert killed.exists()
+    remove_dead(target)
+    assert sorted(p.name for p in tmp_path.glob(f"*{name}*")) == sorted(
+        {name, *([source.name] if name in source.name else [])}
+    )
+    assert target.is_dir() == source.is_dir()
+
+
+@pytest.mark.parametrize("name", ["lock", "former", "file"])
+def test_a_copy_that_is_given_up_is_never_put_in_place(path: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ZeroDivisionError), copied(str(path), str(tmp_path / name)):
+        raise ZeroDivisionError
+    assert [p.name for p in tmp_path.iterdir() if name in p.name] == []
