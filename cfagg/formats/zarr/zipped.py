@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import zipfile
 import zlib
+from contextlib import nullcontext
 from typing import Any
 
 from zarr.abc.store import ByteRequest
@@ -30,6 +32,8 @@ __all__ = ["CheckedZip"]
 
 _BLOCK = 1 << 20
 
+_OPENING = threading.Lock()
+
 #: Errors from Zip files that are damaged.
 _ERRORS = (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error)
 
@@ -46,9 +50,11 @@ class CheckedZip(ZipStore):
     def member(self, key: str) -> tuple[int, os.stat_result] | None:
         """Return an open file with the value of a key, and its status, or `None` if there is none."""
         where = f"{self.path}: {key}"
-        with self._lock:
+        # zarr-python before 3.4 gives a store its own lock when it is opened.
+        with _OPENING, getattr(self, "_lock", nullcontext()):
             if not self._is_open:
                 self._sync_open()
+        with self._lock:
             try:
                 found = self._zf.getinfo(key)
             except KeyError:
