@@ -111,6 +111,7 @@ def aggregate(
 
     from cfagg.aggregation.accessor import with_report
     from cfagg.aggregation.scanning import Scanner
+    from cfagg.labelled.engine import tree_of
     from cfagg.labelled.indexes import IndexingEntrypoint
     from cfagg.labelled.undecodable import refuse_undecodable
 
@@ -153,7 +154,7 @@ def aggregate(
                 refuse_undecodable(error, opened, made.source.path, path, decoding)
             raise
     with_report(groups["/"], made.report)
-    return xarray.DataTree.from_dict(groups) if as_tree else groups["/"]
+    return tree_of(groups) if as_tree else groups["/"]
 
 
 class Made(NamedTuple):

@@ -24,7 +24,7 @@ from cfagg.storage.urls import a_place, absolute
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
 
-__all__ = ["CfaggBackendEntrypoint"]
+__all__ = ["CfaggBackendEntrypoint", "tree_of"]
 
 
 class CfaggBackendEntrypoint(BackendEntrypoint):
@@ -119,13 +119,22 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, keyed by their paths relative to it."""
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
-        top = (group or "/").rstrip("/")
-        found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/", index)
-        return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
+        top = "/" + "/".join(filter(None, (group or "").split("/")))
+        found = _open(source, None, allow, missing, workers, decoding, word_size, top, index)
+        return {"/" + p.removeprefix(top).lstrip("/"): ds for p, ds in found.items()}
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
         """Open all groups as one tree."""
-        return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+        return tree_of(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def tree_of(groups: Mapping[str, Dataset]) -> DataTree:
+    """Return the tree of some groups; closing it closes what its datasets read."""
+    tree = DataTree.from_dict(dict(groups))
+    for path, ds in groups.items():
+        # xarray copies the datasets without what closes them.
+        tree[path].set_close(ds._close)
+    return tree
 
 
 def _path(

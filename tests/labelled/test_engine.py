@@ -234,6 +234,32 @@ def test_groups_open_as_a_tree_and_one_by_one(path):
     np.testing.assert_array_equal(ds.tas2, MASTER)
 
 
+@pytest.mark.parametrize("group", ["model", "/model", "model/", "/model//run", "model/run"])
+def test_a_tree_of_a_group_begins_at_that_group(path, group):
+    add_group(path)
+    tree = xr.open_datatree(path, engine="cfagg", group=group)
+    assert tree.groups == (("/",) if "run" in group else ("/", "/run"))
+    np.testing.assert_array_equal(tree["tas2" if "run" in group else "run/tas2"], MASTER)
+
+
+@pytest.mark.parametrize("how", ["closed", "block", "child closed"])
+def test_others_may_write_a_file_whose_tree_was_closed(tmp_path, how):
+    path = tmp_path / "tree.nc"
+    written = xr.DataTree.from_dict({"/": xr.Dataset({"a": ("x", [1, 2])}), "/b": xr.Dataset({"c": ("y", [1.0])})})
+    written.to_netcdf(path)
+    tree = xr.open_datatree(path, engine="cfagg")
+    with pytest.raises(PermissionError):
+        written.to_netcdf(path)
+    if how == "closed":
+        tree.close()
+    elif how == "child closed":
+        tree["b"].close()
+    else:
+        with tree:
+            tree.load()
+    written.to_netcdf(path)
+
+
 def test_variables_can_be_dropped(path):
     assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["time_bnds"]
 
