@@ -6,7 +6,7 @@ convention in these points:
 
 - it drops the part of a dimension after the last whole stride of whole chunks; that part is read from the data;
 - it counts all values not below the array's fill value, including the fill value itself, and lets NaN into its sums;
-- it stores sums in the dtype of the data, and some of them as differences with a filter of its own (`foreign_arrays`);
+- it stores sums in the dtype of the data, and some of them as differences with a filter of its own (`foreign_check`);
 - along time, the first sum always covers two chunks, whatever the stride;
 - it names the array's dimensions in the group only.
 
@@ -20,30 +20,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.accumulation.description import names_none
-from cfagg.accumulation.foreign_arrays import (
-    Samples,
-    StoredSums,
-    find_latitude,
-    has_deltas,
-    newest,
-    read_stored_sums,
-    stored_type,
-)
-from cfagg.accumulation.foreign_check import Terms, check_sums, holds
-from cfagg.accumulation.group import CellWeights, Group, command
+from cfagg.accumulation.foreign_check import Terms, check_sums, find_latitude, has_deltas, holds, undo_deltas
+from cfagg.accumulation.group import CellWeights, Group, Samples, command, stored_type
+from cfagg.accumulation.integrity import find, parsed
+from cfagg.accumulation.layout import Sums
 from cfagg.accumulation.source import Meaning, beside, read_meaning
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
-from cfagg.conventions.accumulation import Combinations, parse_group
-from cfagg.conventions.accumulation_model import Dims, Table
+from cfagg.conventions.accumulation import Combinations, Names, parse_group
+from cfagg.conventions.accumulation_model import Dims, Table, sample_positions
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_schema import KEY
 from cfagg.display.sizes import size_text
-from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
+from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem, UnsupportedError
 from cfagg.formats.zarr.documents import is_there, node_folder
 from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.stamps import stamps
 
 __all__ = ["open_foreign"]
 
@@ -160,6 +155,129 @@ def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
     latitude = find_latitude(source)
     unknown = CellWeights(tuple(range(source.ndim)), where=f"{source.store}: {source.path!r}")
     return (unknown,) if latitude is None else (latitude, unknown)
+
+
+@dataclass(frozen=True)
+class StoredSums:
+    """The well-formed sums of one combination, and the possible positions of its samples, likeliest first."""
+
+    arrays: Sums[ZarrArray]
+    places: tuple[Samples, ...]
+
+
+def read_stored_sums(
+    source: ZarrArray,
+    dtype: np.dtype[Any],
+    path: str,
+    combination: Dims,
+    names: Names,
+    weighted: bool,
+    problems: list[Problem],
+) -> StoredSums | None:
+    """Return the arrays and possible sample positions of one combination of data read as `dtype`, or note problems."""
+    label = "+".join(combination)
+    data_name = names.weighted if weighted else names.unweighted
+    if data_name is None or (names.weights is None and weighted):
+        kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
+        problems.append(Problem(label, f"expected {kinds}, found {' and '.join(names.as_dict())}"))
+        return None
+    opened = [_open(source, path, combination, n, problems) for n in (data_name, names.weights) if n is not None]
+    found = [pair for pair in opened if pair is not None]
+    if len(found) < len(opened):
+        return None
+    (data, stride), counts = found[0], found[1][0] if len(found) > 1 else None
+    before = len(problems)
+    if counts is not None and (data.dims, data.shape, stride) != (counts.dims, counts.shape, found[1][1]):
+        what = f"dimensions {counts.dims}, shape {counts.shape} and strides {found[1][1]}"
+        expected = f"{data.dims}, {data.shape} and {stride} like {data_name!r}"
+        problems.append(Problem(counts.name, f"{what}, not {expected}"))
+    # Sums of weights may be integers if these hardly overflow.
+    elif weighted and (
+        data.dtype.kind != "f" or (counts is not None and counts.dtype.kind != "f" and counts.dtype.itemsize < 8)
+    ):
+        whole = next(a.dtype.name for a, _ in found if a.dtype.kind != "f")
+        problems.append(Problem(label, f"weighted sums that were truncated to whole numbers ({whole}) are of no use"))
+    else:
+        # Sums of real numbers need no check, since their range is not limited.
+        info = None if dtype.kind == "f" else np.iinfo(dtype)
+        least, most = (0, 0) if info is None else (int(info.min), int(info.max))
+        for (array, _), low, high in zip(found, (least, 0), (most, 1), strict=False):
+            size = None if array.dtype.kind == "f" else np.iinfo(array.dtype)
+            if size is not None and not (size.min <= low * source.size and high * source.size <= size.max):
+                message = f"sums may exceed {array.dtype.name}, and an overflow could not be detected"
+                problems.append(Problem(array.name, message))
+                return None
+    if len(problems) > before:
+        return None
+    axes = tuple(source.dims.index(d) for d in data.dims)
+    places = _places(source, axes, data, stride, problems)
+    for array, _ in found if places is not None else ():
+        if absent := int((stamps(array)[:, 0] < 0).sum()):
+            are = "is" if absent == 1 else "are"
+            message = f"{absent} of {array.objects.size} chunks {are} absent: never written, or zeros"
+            problems.append(Problem(array.name, message))
+    if places is None or len(problems) > before:
+        return None
+    kept = {"data": data} | ({} if counts is None else {"weights" if weighted else "counts": counts})
+    return StoredSums(Sums(axes, kept), places)
+
+
+def _open(
+    source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]
+) -> tuple[ZarrArray, tuple[int, ...]] | None:
+    """Return an array of sums that fits the group, and its strides, or note why it does not fit."""
+    array = find(source, path, name, problems)
+    attributes = None if array is None else parsed(array, source.dims, combination, problems)
+    if array is None or attributes is None:
+        return None
+    try:
+        array = undo_deltas(array)
+    except UnsupportedError as error:
+        problems.append(Problem(name, str(error)))
+        return None
+    if array.dtype.kind not in "iuf":
+        problems.append(Problem(name, f"expected numbers, found {array.dtype.name}"))
+        return None
+    return array, attributes.stride
+
+
+def _places(
+    source: ZarrArray, axes: tuple[int, ...], data: ZarrArray, strides: tuple[int, ...], problems: list[Problem]
+) -> tuple[Samples, ...] | None:
+    """Return sample positions by the convention and as the generator writes them, or note a wrong shape."""
+    before = len(problems)
+    regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
+    early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
+    for axis, size, stride in zip(axes, data.shape, strides, strict=True):
+        length, dim = source.shape[axis], source.dims[axis]
+        if not stride:
+            if size != length:
+                problems.append(Problem(data.name, f"expected size {length} along {dim!r}, found {size}"))
+            continue
+        whole = sample_positions(source.grid.axes[axis], length, stride)
+        edges = source.grid.edges[axis]  # `open_foreign` has checked that there are not too many
+        # Partial chunks and strides at the end of the array may have been dropped.
+        fewest = (int(np.searchsorted(edges, length, side="right")) - 1) // stride
+        if not max(fewest, 1) <= size <= len(whole):
+            expected = f"{fewest} to {len(whole)}" if fewest < len(whole) else str(fewest)
+            problems.append(Problem(data.name, f"expected {expected} samples along {dim!r}, found {size}"))
+            continue
+        regular[axis] = whole[:size]
+        # The first sample covers two chunks, each following one another stride.
+        index = 2 + stride * np.arange(size)
+        if index[-1] < len(edges) and stride > 2:
+            early[axis] = np.minimum(edges[index], length)
+        else:
+            early[axis] = whole[:size]
+    if len(problems) > before:
+        return None
+    differ = any(a is not None and not np.array_equal(a, b) for a, b in zip(regular, early, strict=True))
+    return (tuple(regular), tuple(early)) if differ else (tuple(regular),)
+
+
+def newest(array: ZarrArray) -> int:
+    """Return the time at which the newest stored object of an array was written, in nanoseconds."""
+    return int(stamps(array)[:, 1].max(initial=0))
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,134 @@
-"""Comparing the sums of other writers with the data, by adding up a few chunks.
+"""Sums of other writers: how they are stored, and comparing them with the data by adding up a few chunks.
 
 A group without cfagg's own attribute does not record how its data were masked and weighted, nor whether they are
 unchanged.  Its sums at the first, middle and last chunks reveal most mistakes: other weights, missing values that were
 counted, samples at other positions, parts that were never written, data that were rewritten.
+
+NASA's generator of accumulations writes some arrays with the filter ``accumulation_delta_filter``, as differences along
+the accumulated dimension.  No Zarr library supports this filter, and its own decoder needs the shape of a chunk, which
+is not passed to filters of Zarr v2; here the shape is taken from the metadata of the array.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.foreign_arrays import Samples, stored_type
-from cfagg.accumulation.group import CellWeights, SumArrays
-from cfagg.accumulation.source import read_cells
+from cfagg.accumulation.group import CellWeights, Samples, SumArrays, stored_type
+from cfagg.accumulation.source import beside, mask_of, read_cells
+from cfagg.cf.roles import COMMON_NAMES, place_of
 from cfagg.conventions.accumulation_record import MaskRecord
-from cfagg.errors import FragmentReadError
+from cfagg.conventions.findings import shorten
+from cfagg.errors import FragmentReadError, UnsupportedError
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.kernels.cumulative.mask import Mask
+from cfagg.formats.zarr.numeric import Step
 
-__all__ = ["Terms", "check_sums", "holds"]
+__all__ = ["Terms", "check_sums", "find_latitude", "has_deltas", "holds", "undo_deltas"]
+
+#: The filter's name in ``.zarray``.
+FILTER = "accumulation_delta_filter"
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaArray(ZarrArray):
+    """An array of sums that is stored as differences and read as sums, in float64 or int64."""
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The decoder of chunks, which undoes the other codecs and then adds up the differences."""
+        first, *others = self.document["filters"]
+        stored = np.dtype(self.document["dtype"])
+        inner = _others(self.document, others, stored)
+        if inner is None:  # `undo_deltas` has checked that there is one
+            return None
+        axis = _axis(first)
+        shape = tuple(self.document["chunks"])
+
+        def add_up(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
+            deltas = elements(raw, stored, prod(shape)).reshape(shape)
+            # In more digits than stored, so that adding up does not round again.
+            return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
+
+        nbytes = prod(shape) * stored.itemsize
+        return Decoder((*inner.steps, Step(add_up, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
+
+
+def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return decoded bytes as `count` elements, or raise `DamagedError`."""
+    found = memoryview(raw).nbytes
+    if found != count * dtype.itemsize:
+        raise DamagedError(f"it decodes to {found:,} bytes, expected {count * dtype.itemsize:,}")
+    return np.frombuffer(raw, dtype)
+
+
+def has_deltas(array: ZarrArray) -> bool:
+    """Return whether an array is stored with the filter."""
+    filters = array.document.get("filters")
+    return array.zarr_format == 2 and any(isinstance(f, dict) and f.get("id") == FILTER for f in filters or ())
+
+
+def undo_deltas(array: ZarrArray) -> ZarrArray:
+    """Return an array that is read as sums if it is stored as their differences; any other array is unchanged."""
+    if not has_deltas(array):
+        return array
+    first, *others = array.document["filters"]
+    where = f"{array.store}: array {array.path!r}"
+    if not isinstance(first, dict) or first.get("id") != FILTER or array.dtype.kind not in "iuf":
+        raise UnsupportedError(
+            f"{where}: the filter {FILTER} can only be read as the first filter of an array of numbers"
+        )
+    axis = _axis(first)
+    if axis is None or axis >= array.ndim:
+        raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
+    if _others(array.document, others, array.dtype) is None:
+        raise UnsupportedError(f"{where}: uses a codec besides {FILTER} that is not supported")
+    wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
+    return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
+
+
+def _others(document: Mapping[str, Any], filters: list[Any], dtype: np.dtype[Any]) -> Decoder | None:
+    """Return the decoder of the other codecs, or `None` if one of them is not supported."""
+    found = decoder({**document, "filters": filters}, 2, dtype)
+    return None if found is None or found.order is not None else found
+
+
+def _axis(filter_: dict[str, Any]) -> int | None:
+    """Return the axis of the stored array along which differences are stored, the first one that is accumulated."""
+    order, accumulated = filter_.get("accumulation_dim_order_idx"), filter_.get("accumulation_dimension")
+    if not isinstance(order, list) or not isinstance(accumulated, list):
+        return None
+    return next((axis for axis, d in enumerate(order) if type(d) is int and d in accumulated), None)
+
+
+def find_latitude(source: ZarrArray) -> CellWeights | None:
+    """Return the cosine of the latitude along one of the dimensions, or `None` if no latitude is found."""
+    for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
+        coordinate = beside(source, name)
+        if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
+            continue
+        try:
+            found = np.cos(np.deg2rad(read_cells(coordinate, [(0, length)]).astype(np.float64)))
+        except FragmentReadError:
+            continue
+        # The cosine at a pole may be slightly negative by rounding; cosines of longitudes are clearly negative.
+        if np.isfinite(found).all() and (found >= -1e-7).all():
+            found.flags.writeable = False
+            return CellWeights((axis,), given=found, latitude=coordinate.name)
+    return None
+
+
+def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
+    """Return whether a coordinate is a latitude by its name or attributes, and stored in unpacked degrees."""
+    named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(coordinate.attributes) == "latitude"
+    return named and coordinate.dtype.kind in "iuf" and "scale_factor" not in coordinate.attributes
+
 
 Array = npt.NDArray[Any]
 Range = tuple[int, int]
@@ -50,11 +156,6 @@ class Mismatch:
     of_data: bool = True
     #: Whether sums of weights differ, so that the weights may not be the assumed ones.
     of_weights: bool = False
-
-
-def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
-    """Return a boolean array that is true where values count."""
-    return Mask.of(values.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(values)
 
 
 @dataclass(frozen=True)
@@ -99,7 +200,7 @@ class Comparison:
                     f"a {name} in {found.array.name!r} is not finite: cells that are NaN or infinite were counted"
                 )
         values = read_cells(self.source, box).view(self.terms.dtype)
-        valid = valid_cells(values, self.terms.mask)
+        valid = mask_of(values.dtype, self.terms.mask).valid(values)
         if weights is not None and not weights.known:
             if len(stored) < 2:
                 return Mismatch("_WEIGHTS are needed", of_data=False)
@@ -252,9 +353,10 @@ def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> Box | Non
 
 def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord | None, declared: MaskRecord) -> bool:
     """Return whether any cell is missing by one mask and counts by the other, if given; read all of the data."""
+    missing, counts = mask_of(dtype, declared), None if counted is None else mask_of(dtype, counted)
     for index in np.ndindex(source.grid.matrix_shape):
         values = read_cells(source, source.grid.extent(index)).view(dtype)
-        missing = ~valid_cells(values, declared)
-        if (missing if counted is None else missing & valid_cells(values, counted)).any():
+        wrong = ~missing.valid(values)
+        if (wrong if counts is None else wrong & counts.valid(values)).any():
             return True
     return False

@@ -32,8 +32,8 @@ from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
 __all__ = [
-    "CellWeights", "Group", "Looks", "Outliers", "SumArrays", "adopt_command", "command", "group_path",
-    "missing_weights", "object_counts", "stale",
+    "CellWeights", "Group", "Looks", "Outliers", "Samples", "SumArrays", "adopt_command", "command", "group_path",
+    "missing_weights", "object_counts", "stale", "stored_type",
 ]  # fmt: skip
 
 Dims = tuple[str, ...]
@@ -49,6 +49,11 @@ MANY_WEIGHTS = 1 << 22
 
 
 type SumArrays = Sums[ZarrArray]
+
+
+def stored_type(array: ZarrArray) -> np.dtype[Any]:
+    """Return the dtype in which the elements of an array are stored, even if another writer's are read in another."""
+    return np.dtype(array.document["dtype"]) if array.zarr_format == 2 else array.dtype
 
 
 @dataclass(frozen=True, eq=False)

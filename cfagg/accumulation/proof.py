@@ -28,8 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import Sum, add_up
-from cfagg.accumulation.foreign_arrays import stored_type
-from cfagg.accumulation.group import Group
+from cfagg.accumulation.group import Group, stored_type
 from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs, chunk_of, fold

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cfagg.accumulation import foreign
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.foreign_arrays import has_deltas, undo_deltas
+from cfagg.accumulation.foreign_check import has_deltas, undo_deltas
 from cfagg.accumulation.freshness import check
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.ranges import Request, Runs

@@ -93,7 +93,7 @@ GROUPS: dict[str, Group] = {
         ["tests/accumulation"],
     ),
     "foreign": Group(
-        _in("accumulation", "foreign foreign_arrays foreign_check layout freshness"),
+        _in("accumulation", "foreign foreign_check layout freshness"),
         [
             f"tests/accumulation/test_{name}.py"
             for name in ("foreign", "foreign_weights", "interoperation", "freshness", "group")
