@@ -37,11 +37,7 @@ _FAST = range(1, 4)
 
 
 def deflate(data: Any, level: int) -> bytes:
-    """Return bytes compressed in zlib's format, at one of its levels or nearly as well.
-
-    >>> zlib.decompress(deflate(b"aaaa", 1))
-    b'aaaa'
-    """
+    """Return bytes compressed in zlib's format, at one of its levels or nearly as well."""
     packed: bytes = _best.compress(data, 1) if level in _FAST else zlib.compress(data, level)
     return packed
 
@@ -125,10 +121,6 @@ def inflate(
     """Return the inflated first stream or member, in `out` if given, and whether nothing follows it.
 
     `None` if it does not inflate to `size` bytes, or if libdeflate is not available or would differ from zlib.
-
-    >>> found = inflate(zlib.compress(b"aaaa"), 4)
-    >>> found is None or (bytes(found[0]), found[1]), inflate(b"no zlib", 4)
-    ((b'aaaa', True), None)
     """
     state = _own()
     if state.made is None:

@@ -97,13 +97,7 @@ def addresses() -> tuple[int, int] | None:
 
 
 def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
-    """Decompress all frames into `out` and return the number of bytes, or `None` if that fails or is not available.
-
-    >>> from numcodecs import Zstd
-    >>> out = np.zeros(3, np.uint8)
-    >>> decompress(Zstd().encode(b"abc"), out) in (3, None), decompress(b"no zstd", out)
-    (True, None)
-    """
+    """Decompress all frames into `out` and return the number of bytes, or `None` if that fails or is not available."""
     state = _own()
     if state.made is None:
         return None
@@ -116,10 +110,6 @@ def compress(data: npt.NDArray[Any], level: int) -> memoryview | None:
     """Return numcodecs' frame of a C-contiguous array, in memory that the next call of this thread reuses.
 
     `None` if that is not available.
-
-    >>> from numcodecs import Zstd
-    >>> compress(np.arange(9), 1) in (Zstd(1).encode(np.arange(9)), None)
-    True
     """
     packer: _Packer | None = getattr(_kept, "packer", None)
     if packer is None:

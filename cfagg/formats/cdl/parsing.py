@@ -40,12 +40,7 @@ _TOKEN = re.compile(
 
 
 def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
-    """Return the dataset that a text in CDL, as printed by ``ncdump``, describes.
-
-    >>> dataset = parse_cdl('netcdf a { dimensions: x = 2 ; variables: float t(x) ; t:units = "K" ; data: t = 1, 2 ; }')
-    >>> dataset.variables[0].values()
-    array([1., 2.], dtype=float32)
-    """
+    """Return the dataset that a text in CDL, as printed by ``ncdump``, describes."""
     return _Parser(text, source).dataset()
 
 

@@ -110,7 +110,10 @@ class _Walk:
             group.attributes = self._attributes(opened, path or b"/")[0]
             below = []
             for name in self._names(opened):
-                inner = self._member(opened, name)
+                try:
+                    inner = member(opened, self.file, name)
+                except LeavesError:
+                    continue
                 if isinstance(inner, h5py.h5g.GroupID):
                     address = address_of(inner)
                     if address not in seen:
@@ -132,13 +135,6 @@ class _Walk:
         if self.objects > MOST:
             raise LimitError(f"{self.source} has more than {MOST:,} variables and groups")
         return names
-
-    def _member(self, group: Any, name: bytes) -> Any:
-        """Return the target of a link within the file, or `None` if it is broken or outside."""
-        try:
-            return member(group, self.file, name)
-        except LeavesError:
-            return None
 
     def _spend(self, value: AttributeValue) -> None:
         """Count the bytes of texts, which the file could repeat endlessly."""

@@ -172,7 +172,6 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
 
 
 def _level(group: Any) -> _Level:
-
     names: list[bytes] = []
     group.links.iterate(names.append)
     return _Level(group, address_of(group), names)

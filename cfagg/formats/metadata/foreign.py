@@ -55,11 +55,7 @@ def too_long(name: str, size: int) -> Foreign | None:
 
 
 def name_of(raw: bytes) -> str:
-    r"""Return a name; bytes that are not UTF-8 are shown as numbers, so that names stay distinct.
-
-    >>> name_of(b"temp\xe9rature")
-    'temp\\xe9rature'
-    """
+    r"""Return a name; bytes that are not UTF-8 are shown as numbers, so that names stay distinct."""
     return raw.decode("utf-8", "backslashreplace")
 
 

@@ -15,15 +15,7 @@ __all__ = ["value_of_json"]
 
 
 def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
-    """Return an attribute in the form of the model, in a NumPy type if the store gives one.
-
-    >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
-    (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
-    >>> value_of_json(1, ">S1"), value_of_json(10**20), value_of_json(2**70 + 1)
-    ('1', array([1.e+20]), 1180591620717411303425)
-    >>> value_of_json("NaN", "<f4"), value_of_json(["NaN", "Infinity"], "<f8"), value_of_json("NaN")
-    (array([nan], dtype=float32), array([nan, inf]), 'NaN')
-    """
+    """Return an attribute in the form of the model, in a NumPy type if the store gives one."""
     wanted = _dtype(type_)
     if wanted is not None and wanted.kind == "f":
         given = _without_names(given)

@@ -17,8 +17,7 @@ _NAMES = ("superblock", "group", "array", "attr", "attrs")
 
 #: Attributes of the library itself.
 HIDDEN = frozenset(
-    {"_ARRAY_DIMENSIONS", "_NCProperties", *(f"_{p}_{n}" for n in _NAMES for p in ("nczarr",))}
-    | {f"_NCZARR_{n.upper()}" for n in _NAMES}
+    {"_ARRAY_DIMENSIONS", "_NCProperties", *(f"_nczarr_{n}" for n in _NAMES)} | {f"_NCZARR_{n.upper()}" for n in _NAMES}
 )
 
 

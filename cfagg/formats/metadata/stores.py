@@ -39,11 +39,7 @@ class Store(Protocol):
 
 
 def joined(path: str, name: str) -> str:
-    """Return the key of a member of a group.
-
-    >>> joined("", "a"), joined("a/b", "c")
-    ('a', 'a/b/c')
-    """
+    """Return the key of a member of a group."""
     return f"{path}/{name}" if path else name
 
 

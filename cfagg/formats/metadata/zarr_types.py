@@ -25,11 +25,7 @@ _OF_EITHER = ("valid_min", "valid_max", "valid_range", "actual_range")
 
 
 def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], Kind]:
-    """Return the NumPy type of an array and the kind of its values.
-
-    >>> kind_of({"dtype": "<f4"}, 2), kind_of({"data_type": "string"}, 3)
-    ((dtype('float32'), 'float'), (dtype('O'), 'string'))
-    """
+    """Return the NumPy type of an array and the kind of its values."""
     given = document.get("data_type" if format_ == 3 else "dtype")
     if format_ == 3:
         if isinstance(given, dict):

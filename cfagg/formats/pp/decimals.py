@@ -14,9 +14,6 @@ def decimal(values: npt.ArrayLike, word_size: int) -> npt.NDArray[np.float64]:
     """Return the shortest decimal numbers that round to these 4-byte reals; others are returned unchanged.
 
     A grid of 0.44 degrees that starts at 339.02 then has only these digits as 8-byte reals, too.
-
-    >>> decimal(np.float32(0.44), 4).tolist(), decimal(0.1 + 0.2, 8).tolist()
-    (0.44, 0.30000000000000004)
     """
     found = np.asarray(values, np.float64)
     if word_size != 4:

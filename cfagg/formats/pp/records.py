@@ -38,11 +38,7 @@ LONGEST_RECORD = 3 * 8 + 64 * 8
 
 
 def form_of(head: bytes) -> Form | None:
-    r"""Return the form of the words of a PP file, by its first record, or `None` for any other file.
-
-    >>> form_of(b"\0\0\1\0" + bytes(256) + b"\0\0\1\0")
-    Form(word_size=4, byteorder='>', marker_size=4)
-    """
+    r"""Return the form of the words of a PP file, by its first record, or `None` for any other file."""
     for form in FORMS:
         size, marker = form.header_size, form.marker_size
         wanted = struct.pack(form.marker, size)

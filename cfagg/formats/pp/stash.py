@@ -29,11 +29,7 @@ class Phenomenon(NamedTuple):
 
 
 def stash_name(model: int, code: int) -> str | None:
-    """Return a STASH code in its usual notation, or `None` if it is not a valid one.
-
-    >>> stash_name(1, 16203)
-    'm01s16i203'
-    """
+    """Return a STASH code in its usual notation, or `None` if it is not a valid one."""
     if not (0 < code < 100_000 and 0 <= model < 100):
         return None
     return f"m{model:02d}s{code // 1000:02d}i{code % 1000:03d}"
@@ -45,11 +41,6 @@ def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated:
 
     Codes without an internal model (0) are not in this table; the field code is used for them.
     `version` is that of the Unified Model as in LBSRCE (405 is 4.5), or 0 if unknown.
-
-    >>> phenomenon(1, 16203, 0, 0, rotated=False)[:2]
-    ('air_temperature', 'K')
-    >>> phenomenon(0, 0, 8, 0, rotated=False).standard_name is None
-    True
     """
     if model == 0 or stash_name(model, code) is None:
         return _field_codes().get(field_code, Phenomenon())

@@ -32,13 +32,7 @@ def is_page(head: bytes) -> bool:
 
 
 def kind(head: bytes) -> str | None:
-    r"""Return the format of a file by its first 8 bytes, or `None` if unknown.
-
-    >>> kind(b"GRIB\0\0\0\2"), kind(b"\0\0\1\0\0\0\7\xd0")
-    ('GRIB', 'PP, big-endian with words of 4 bytes')
-    >>> kind(b"hello") is None
-    True
-    """
+    r"""Return the format of a file by its first 8 bytes, or `None` if unknown."""
     found = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
     if is_page(head):
         return "a web page"

@@ -131,11 +131,7 @@ on_pressure(_relieve)
 
 
 def set_open_files(limit: int) -> None:
-    """Set how many files stay open between reads, and how many of them by each library; at least 1.
-
-    >>> set_open_files(16)
-    >>> set_open_files(64)
-    """
+    """Set how many files stay open between reads, and how many of them by each library; at least 1."""
     handles.limit = limit
     with LIBRARY:
         for pool in LIBRARY.pools:
@@ -143,12 +139,7 @@ def set_open_files(limit: int) -> None:
 
 
 def close_files() -> None:
-    """Close all files that are kept open; a later read opens them again.
-
-    >>> close_files()
-    >>> open_files()
-    0
-    """
+    """Close all files that are kept open; a later read opens them again."""
     with LIBRARY:
         for pool in LIBRARY.pools:
             pool.shrink(0)

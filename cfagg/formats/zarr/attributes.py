@@ -90,9 +90,6 @@ def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> 
 
     JSON has only one integer type, so bounds of the valid range that do not have the packed type `dtype`, and thus
     apply to unpacked values, become reals.
-
-    >>> variable_attributes({"scale_factor": 0.5, "valid_max": np.int32(9), "valid_min": np.int16(0)}, np.dtype("i2"))
-    {'scale_factor': 0.5, 'valid_max': 9.0, 'valid_min': 0}
     """
     kept = {k: jsonable(v) for k, v in attributes.items() if k not in _CONSUMED | _RESERVED}
     if dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes):

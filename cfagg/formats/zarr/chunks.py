@@ -44,15 +44,6 @@ def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], Non
 
     They are in native byte order and cut at the array's end, perhaps not contiguous, never read-only. `seen` is called
     with the stored bytes before they are decoded, except for chunks that zarr-python reads.
-
-    >>> import tempfile, numpy as np, zarr
-    >>> from cfagg.formats.zarr.metadata import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> made = zarr.create_array(store, name="tas", shape=(5,), chunks=(4,), dtype="i2")
-    >>> made[4:] = 7
-    >>> tas = open_array(store, "tas")
-    >>> read_chunk(tas, (1,)), read_chunk(tas, (0,)) is None
-    (array([7], dtype=int16), True)
     """
     lengths, valid = _shapes(array, index)
     if array.decoder is None:
@@ -60,8 +51,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], Non
     raw = _decoded(array, index, lengths, array.decoder, seen)
     if raw is None:
         return None
-    chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
-    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
+    return _elements(array.decoder, raw, array.dtype, lengths, valid)
 
 
 def _decoded(
@@ -106,22 +96,13 @@ def decoded_chunk(array: ZarrArray, index: Sequence[int], stored: bytes) -> Chun
         raw = array.decoder.decode(stored, nbytes)
     except DamagedError as error:
         raise FragmentReadError(f"{where} is damaged: {error}; write the chunk again") from error
-    chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
-    return chunk[tuple(slice(0, n) for n in valid)]
+    return _elements(array.decoder, raw, array.dtype, lengths, valid)
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
     """Return part of one chunk, like `read_chunk`: a slice of step 1 per dimension, relative to the chunk's start.
 
     If elements are stored uncompressed (`partial`), only the required bytes are read; else the chunk is decoded.
-
-    >>> import tempfile, numpy as np, zarr
-    >>> from cfagg.formats.zarr.metadata import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> made = zarr.create_array(store, name="x", data=np.arange(12).reshape(3, 4), compressors=None)
-    >>> read_box(open_array(store, "x"), (0, 0), (slice(1, 3), slice(2, 4)))
-    array([[ 6,  7],
-           [10, 11]])
     """
     _, valid = _shapes(array, index)
     cut = [s.indices(n) for s, n in zip(box, valid, strict=True)]
@@ -189,13 +170,14 @@ def _outside(array: ZarrArray, index: Sequence[int]) -> SelectionError:
     return SelectionError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
 
 
-def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chunk:
-    """Return bytes as elements in native byte order."""
-    chunk = raw.view(dtype)
-    if swap:
-        # In place if the memory is not shared.
-        chunk = chunk.byteswap(inplace=bool(chunk.flags.writeable))
-    return chunk if chunk.flags.writeable else chunk.copy()
+def _elements(
+    decoder: Decoder, raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], lengths: list[int], valid: list[int]
+) -> Chunk:
+    """Return decoded bytes as elements in native byte order, in the shape of their chunk, cut at the array's end."""
+    # The memory is new, and writable.
+    flat = raw.view(dtype).byteswap(inplace=True) if decoder.swap else raw.view(dtype)
+    chunk = decoder.placed(flat, lengths)
+    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
 
 
 class _Place:

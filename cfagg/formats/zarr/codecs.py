@@ -98,13 +98,7 @@ class Decoder:
 
 
 def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any]) -> Decoder | None:
-    """Return the decoder for chunks of an array, or `None` if it has a codec that is not supported here.
-
-    >>> decoder({"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, 3, np.dtype("f4"))
-    Decoder(steps=(), swap=True, order=None)
-    >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
-    True
-    """
+    """Return the decoder for chunks of an array, or `None` if it has a codec that is not supported here."""
     shape, codecs_ = document.get("shape", []), document.get("codecs")
     if not isinstance(shape, list):
         return None
@@ -179,11 +173,7 @@ def _bounded(steps: list[Step]) -> tuple[Step, ...]:
 
 
 def named(given: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return name and configuration of an extension point of Zarr v3, which may be written as only its name.
-
-    >>> named("bytes"), named({"name": "gzip", "configuration": {"level": 1}}), named(None)
-    (('bytes', {}), ('gzip', {'level': 1}), ('', {}))
-    """
+    """Return name and configuration of an extension point of Zarr v3, which may be written as only its name."""
     if isinstance(given, str):
         return given, {}
     if isinstance(given, dict) and isinstance(given.get("name"), str):

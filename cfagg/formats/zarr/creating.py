@@ -58,13 +58,7 @@ class NewArray(NamedTuple):
 
 
 def array_documents(array: NewArray, zarr_format: int) -> Documents:
-    """Return the metadata documents of an array by file name; a type without a name in Zarr raises `TypeError`.
-
-    >>> new = NewArray(("x",), (5,), np.dtype("f4"), (4,), np.float32("nan"), Codec("zstd"), {"units": "K"})
-    >>> found = array_documents(new, 2)
-    >>> found[".zarray"]["fill_value"], found[".zarray"]["compressor"], found[".zattrs"]
-    ('NaN', {'id': 'zstd', 'level': 1}, {'units': 'K', '_ARRAY_DIMENSIONS': ['x']})
-    """
+    """Return the metadata documents of an array by file name; a type without a name in Zarr raises `TypeError`."""
     dtype = array.dtype
     if dtype.itemsize not in _TYPES.get(dtype.kind, ()) and (dtype.kind != "S" or not dtype.itemsize):
         raise TypeError(f"type {dtype.name} has no name in Zarr")
@@ -140,11 +134,7 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def chunk_key(path: str, index: Sequence[int], zarr_format: int) -> str:
-    """Return the key of a chunk within a store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2.
-
-    >>> chunk_key("tas", (0, 1), 3), chunk_key("tas", (), 2)
-    ('tas/c/0/1', 'tas/0')
-    """
+    """Return the key of a chunk within a store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2."""
     if zarr_format == 2:
         return f"{path}/{'.'.join(map(str, index)) or '0'}"
     return "/".join([path, "c", *map(str, index)])
@@ -161,9 +151,6 @@ def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> b
     r"""Return a document as it is stored, in the form of zarr-python 3.
 
     If `published`, in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
-
-    >>> document_bytes({"b": 1, "a": 2})
-    b'{\n  "b": 1,\n  "a": 2\n}'
     """
     if published:
         return json.dumps(document, indent=4, sort_keys=True, allow_nan=False).encode()

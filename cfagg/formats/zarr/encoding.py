@@ -76,15 +76,7 @@ class Encoder:
 
 
 def encoder(array: ZarrArray) -> Encoder:
-    r"""Return the encoder for chunks of an array, or for those within its shards if it has any.
-
-    >>> import tempfile, numpy as np, zarr
-    >>> from cfagg.formats.zarr.metadata import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> _ = zarr.create_array(store, name="tas", shape=(4,), chunks=(2,), dtype="i2", compressors=None)
-    >>> encoder(open_array(store, "tas")).encode(np.array([1, 2]))
-    b'\x01\x00\x02\x00'
-    """
+    r"""Return the encoder for chunks of an array, or for those within its shards if it has any."""
     document = array.document
     if array.objects is not array.grid:
         document = {**document, "codecs": _shards(array)["codecs"]}

@@ -22,11 +22,12 @@ _opening = forkable()
 
 def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any] | None:
     """Return a box of a chunk, relative to its start, or `None` if the object that contains it is not stored."""
-    path = f"{array.folder}/{array.key(array.object_of(index))}"
+    key = array.key(array.object_of(index))
+    path = f"{array.folder}/{key}"
     if isinstance(array.store, Url):
         from cfagg.formats.zarr.remote import states
 
-        if states(array.store, array.folder, [array.key(array.object_of(index))])[0] is None:
+        if states(array.store, array.folder, [key])[0] is None:
             return None
     elif not os.path.lexists(path):
         return None

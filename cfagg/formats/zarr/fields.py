@@ -25,11 +25,7 @@ _V2_TYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
 
 
 def data_type(given: Any, zarr_format: int, where: str) -> np.dtype[Any]:
-    """Return the type of the elements in native byte order: booleans, integers and reals only.
-
-    >>> data_type("float32", 3, "a"), data_type(">i2", 2, "a")
-    (dtype('float32'), dtype('int16'))
-    """
+    """Return the type of the elements in native byte order: booleans, integers and reals only."""
     if zarr_format == 3 and isinstance(given, str) and given in V3_TYPES:
         return np.dtype(V3_TYPES[given])
     if zarr_format == 2 and isinstance(given, str) and _V2_TYPE.fullmatch(given):

@@ -84,10 +84,6 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, with
     Raises an error if it would list more chunks than in any array, or more unequal ones than it can in a second.  With
     `coarse`, returns in the latter case a regular grid of fewer chunks, which differs from the stored one; `within` are
     the lengths of chunks in shards, which divide those of shards.
-
-    >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
-    >>> for_listing(grid, [17, 5], "a")["configuration"]["chunk_shapes"]
-    [2, [3, 2]]
     """
     name, configuration = named(grid)
     key = _VARIABLE.get(name, "")
@@ -151,11 +147,6 @@ def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     -----
     In a rectilinear grid, consecutive equal lengths are a run, a pair of length and number.  The shortest form of equal
     chunks, one number for the dimension, is never written, because icechunk does not accept it.
-
-    >>> chunk_grid([[5, 5, 5, 2], [64]])["configuration"]["chunk_shapes"]
-    [[[5, 3], 2], [64]]
-    >>> chunk_grid([[5, 2], Regular(10**7, 1)])["configuration"]["chunk_shapes"]
-    [[5, 2], [[1, 10000000]]]
     """
     if all(isinstance(c, int) for c in chunks):
         return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
@@ -195,11 +186,7 @@ def runs_along(grid: Mapping[str, Any], shape: Sequence[int], axis: int) -> tupl
 
 
 def with_runs(grid: Mapping[str, Any], axis: int, lengths: Int64, counts: Int64) -> dict[str, Any]:
-    """Return a rectilinear grid with new chunks along a dimension, merging equal neighbours, without listing edges.
-
-    >>> with_runs(chunk_grid([[31, 28]]), 0, np.array([31, 28, 1, 1]), np.array([1, 1, 2, 1]))["configuration"]
-    {'kind': 'inline', 'chunk_shapes': [[31, 28, [1, 3]]]}
-    """
+    """Return a rectilinear grid with new chunks along a dimension, merging equal neighbours, without listing edges."""
     name, configuration = named(grid)
     key = _VARIABLE[name]
     lengths, counts = lengths[counts > 0], counts[counts > 0]

@@ -20,7 +20,7 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.errors.arguments import closest, some
 from cfagg.formats.zarr.codecs import Decoder, decoder
-from cfagg.formats.zarr.documents import node_folder, parse, read_document, read_text, store_path
+from cfagg.formats.zarr.documents import node_folder, parse, read_text, store_path
 from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, key_form
 from cfagg.formats.zarr.grids import grid_v2, grid_v3
 from cfagg.formats.zarr.shards import Shards, find_shards
@@ -132,30 +132,19 @@ def open_array(
 
     All problems of metadata that break the specification are listed. With `any_type`, a type that is not supported here
     becomes ``void``, for access to stored objects without decoding them.
-
-    >>> import tempfile, numpy as np, zarr
-    >>> store = tempfile.mkdtemp()
-    >>> a = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype=">f4", dimension_names=("t", "x"))
-    >>> opened = open_array(store, "tas")
-    >>> opened.shape, opened.dims, opened.dtype, opened.grid.matrix_shape, opened.key((2, 0))
-    ((10, 4), ('t', 'x'), dtype('float32'), (3, 1), 'c/2/0')
     """
     root = store_path(store)
-    folder = node_folder(root, path)
-    path = path.strip("/")
-    where = f"{root}: array {path!r}"
+    folder, path = node_folder(root, path), path.strip("/")
     places = () if isinstance(root, Url) else prefixes(allow)
-    found = read_document(folder, "zarr.json", root, places)
-    if found is not None:
-        opened = _open_v3(root, path, where, found.content, _signature(found.text), any_type)
-        return replace(opened, allow=places) if places else opened
-    found = read_document(folder, ".zarray", root, places)
+
+    def read(name: str) -> bytes | None:
+        found = read_text(folder, name, root, places)
+        return None if found is None else found[0]
+
+    found = _described(root, path, read, any_type)
     if found is None:
         raise _not_there(root, path, folder)
-    more = read_document(folder, ".zattrs", root, places)
-    signature = _signature(found.text, b"" if more is None else more.text)
-    opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature, any_type)
-    return replace(opened, allow=places) if places else opened
+    return replace(found, allow=places) if places else found
 
 
 def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
@@ -180,17 +169,26 @@ def array_of(
     `read` returns the bytes of a key, `opens` opens a stored object by its path: `store`, a slash and the key.
     """
     node_folder(store, path)
-    where, path = f"{store}: array {path!r}", path.strip("/")
+    path = path.strip("/")
     prefix = f"{path}/" if path else ""
-    text = read(f"{prefix}zarr.json")
+    found = _described(store, path, lambda name: read(f"{prefix}{name}"), any_type)
+    if found is None:
+        raise _no_array(store, path)
+    return replace(found, opens=opens)
+
+
+def _described(store: str, path: str, read: Callable[[str], bytes | None], any_type: bool) -> ZarrArray | None:
+    """Return the description of an array from its documents, which `read` returns by name; `None` if there are none."""
+    where, folder = f"{store}: array {path!r}", node_folder(store, path)
+    text = read("zarr.json")
     if text is not None:
-        found = _open_v3(store, path, where, parse(text, f"{where}, zarr.json"), _signature(text), any_type)
-        return replace(found, opens=opens)
-    text, more = read(f"{prefix}.zarray"), read(f"{prefix}.zattrs") or b"{}"
+        return _open_v3(store, path, where, parse(text, f"{folder}/zarr.json"), _signature(text), any_type)
+    text = read(".zarray")
     if text is None:
-        raise SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
-    document, attributes = parse(text, f"{where}, .zarray"), parse(more, f"{where}, .zattrs")
-    return replace(_open_v2(store, path, where, document, attributes, _signature(text, more), any_type), opens=opens)
+        return None
+    document, more = parse(text, f"{folder}/.zarray"), read(".zattrs")
+    attributes = {} if more is None else parse(more, f"{folder}/.zattrs")
+    return _open_v2(store, path, where, document, attributes, _signature(text, more or b""), any_type)
 
 
 def current_signature(array: ZarrArray) -> str | None:
@@ -212,7 +210,7 @@ def _signature(*texts: bytes) -> str:
 def _not_there(store: str, path: str, folder: str) -> SourceError:
     """Return the error for an array that does not exist, which names those that do."""
     if isinstance(store, Url):
-        return SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
+        return _no_array(store, path)
     if any(os.path.lexists(f"{folder}/{name}") for name in (".zgroup", ".zmetadata")):
         return SourceError(f"{store}: {path!r} is a group; name an array in it")
     inside = []
@@ -229,7 +227,10 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
         why = "it is not a Zarr store: it has neither zarr.json nor .zgroup"
         return SourceError(f"{store} has no Zarr array {path!r}: {why}; name a store that has it")
     found = f"; found {some(inside)}" if inside else ""
-    hint = closest(path.rpartition("/")[2], inside)
+    return _no_array(store, path, found, closest(path.rpartition("/")[2], inside))
+
+
+def _no_array(store: str, path: str, found: str = "", hint: str = "") -> SourceError:
     return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store{hint}")
 
 
@@ -290,23 +291,9 @@ def _open_v2(
     _check(where, problems)
     document = _with_size_of_shuffle(document, dtype)
     shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
-    names = dims or tuple(f"dim_{d}" for d in range(len(shape)))
+    names, declared = dims or tuple(f"dim_{d}" for d in range(len(shape))), fill is not None
     return ZarrArray(
-        store,
-        path,
-        2,
-        shape,
-        dtype,
-        names,
-        grid,
-        grid,
-        value,
-        fill is not None,
-        shown,
-        document,
-        signature,
-        "",
-        separator,
+        store, path, 2, shape, dtype, names, grid, grid, value, declared, shown, document, signature, "", separator
     )
 
 

@@ -31,14 +31,6 @@ def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
     `None` if they have to be checked one by one: if there are more than `most`, counting local directories, if nothing
     can be listed, or if anything other than an object of the array is listed, such as a link or another name.  So a
     listing is used only if it certainly matches the objects that would be read.
-
-    >>> import tempfile, zarr
-    >>> from cfagg.formats.zarr.metadata import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> made = zarr.create_array(store, name="tas", shape=(1000, 4), chunks=(1, 2), dtype="f4")
-    >>> made[7, 3] = 1
-    >>> stored_few(open_array(store, "tas"), 100).tolist()
-    [[7, 1]]
     """
     found: list[tuple[int, ...]] = []
     document = "zarr.json" if array.zarr_format == 3 else ".zarray"

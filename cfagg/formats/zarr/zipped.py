@@ -26,13 +26,14 @@ from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.files import close_read
+from cfagg.storage.locks import forkable
 from cfagg.storage.positioned import read_at
 
 __all__ = ["CheckedZip"]
 
 _BLOCK = 1 << 20
 
-_OPENING = threading.Lock()
+_OPENING = forkable()
 
 #: Errors from Zip files that are damaged.
 _ERRORS = (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error)
@@ -117,6 +118,8 @@ class _Members:
 
     def __init__(self, store: CheckedZip) -> None:
         self._store = store
+        # Not the store's own, as `CheckedZip.member` takes another one first.
+        self._lock = threading.Lock()
         self._kept: list[tuple[str, int]] = []
 
     def __reduce__(self) -> tuple[type[_Members], tuple[CheckedZip]]:
@@ -127,7 +130,7 @@ class _Members:
             close_read(fd)
 
     def __call__(self, path: str) -> tuple[int, os.stat_result] | None:
-        with self._store._lock:
+        with self._lock:
             if not self._kept or self._kept[0][0] != path:
                 found = self._store.member(path[len(str(self._store.path)) + 1 :])
                 if found is None:

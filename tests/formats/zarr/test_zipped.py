@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import tracemalloc
 import zipfile
 import zlib
@@ -18,6 +19,8 @@ import zarr
 import cfagg
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, FragmentReadError, LimitError
+from cfagg.formats.zarr import zipped as module
+from cfagg.formats.zarr.zipped import CheckedZip
 from tests.formats.zarr.stores import V2, V3, create
 
 
@@ -146,3 +149,20 @@ def test_a_zip_file_that_is_not_unpacked_here_is_not_called_damaged(
     path.write_bytes(raw)
     with pytest.raises(CfaggError, match=f"{why}.*without encryption, stored or deflated"):
         cfagg.read(path)
+
+
+def test_a_thread_that_reads_chunks_does_not_block_one_that_reads_other_members(tmp_path: Path) -> None:
+    create(tmp_path / "s", "a", (4,), (2,), dtype="i4", zarr_format=3)[:] = 7
+    store = CheckedZip(str(zipped(tmp_path / "s")))
+    array = store.decoded("a")
+    assert array is not None
+    assert array.opens is not None
+    with module._OPENING:
+        reader = threading.Thread(target=array.opens, args=(f"{store.path}/a/c/0",), daemon=True)
+        reader.start()
+        while not array.opens._lock.locked():  # until it waits for the other lock
+            pass
+        free = store._lock.acquire(timeout=60)
+        store._lock.release()
+    reader.join()
+    assert free
