@@ -5,6 +5,7 @@ Sources: CF sections 2.5.1 and 8.1; attribute conventions of the netCDF User's G
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,19 @@ import numpy.typing as npt
 
 from cfagg.cf.missing import WRITTEN_FILLS, Missing
 from cfagg.cf.packing import Packing, as_meant, read_as
-from cfagg.cf.valid import typed_bounds
+from cfagg.cf.valid import is_packed_type, typed_bounds
 from cfagg.model.dataset import Variable
 
-__all__ = ["missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
+__all__ = [
+    "given_limits",
+    "limits_are_unpacked",
+    "missing_mask",
+    "packing",
+    "unpacked",
+    "unsigned",
+    "unwritten",
+    "valid_limits",
+]
 
 _PACKING = ("scale_factor", "add_offset")
 
@@ -79,6 +89,37 @@ def valid_limits(v: Variable) -> tuple[Any, Any]:
     missing = _missing(v)
     low, high, _ = typed_bounds(read_as(v.dtype.newbyteorder("="), v.attributes), missing.low, missing.high)
     return None if missing.low is None else low, None if missing.high is None else high
+
+
+def _limits(v: Variable) -> Iterator[tuple[str, npt.NDArray[Any], bool]]:
+    """Yield the usable attributes that limit the valid range, and whether they apply to stored values."""
+    for name in ("valid_range", "valid_min", "valid_max"):
+        given = _numbers(v, name)
+        if given is not None and given.size == 1 + (name == "valid_range"):
+            own = packing(v) is None or is_packed_type(given if v.group.typed else given.tolist(), v.dtype)
+            yield name, given, own
+
+
+def limits_are_unpacked(v: Variable) -> bool:
+    """Whether a limit of the valid range is given in terms of unpacked values."""
+    return not all(own for _, _, own in _limits(v))
+
+
+def given_limits(v: Variable) -> tuple[Any, Any]:
+    """Return the smallest and the largest valid value unpacked, with `None` for one that is not given.
+
+    Limits that are given unpacked are not rounded to values that can be stored, unlike those of `valid_limits`.
+    """
+    pair = packing(v)
+    if pair is None:
+        return valid_limits(v)
+    ends: tuple[list[Any], list[Any]] = ([], [])
+    for name, given, own in _limits(v):
+        turned = own and float(pair[0]) < 0
+        for at, end in enumerate(unpacked(v, given) if own else given, start=int(name == "valid_max")):
+            if np.isfinite(end):
+                ends[at ^ turned].append(end)
+    return max(ends[0], default=None), min(ends[1], default=None)
 
 
 def packing(v: Variable) -> tuple[Any, Any] | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context, once
-from cfagg.checking.missing import missing_mask, packing, unpacked, unsigned, valid_limits
+from cfagg.checking.missing import given_limits, missing_mask, packing, unpacked, unsigned
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
@@ -138,17 +138,10 @@ def actual_range_is_valid(_: Context, v: Variable) -> Iterator[str]:
 
 def _invalid(v: Variable, given: npt.NDArray[Any]) -> str:
     """Return which end of an actual range is not valid, or an empty string if both are."""
-    ends = valid_limits(v)
-    low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
+    low, high = given_limits(v)
     room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))
     if low is not None and float(given[0]) < float(low) - room:
         return f"{given[0]} is less than {low}, the smallest valid value"
     if high is not None and float(given[1]) > float(high) + room:
         return f"{given[1]} is more than {high}, the largest valid value"
     return ""
-
-
-def _unpacked_limits(v: Variable, low: Any, high: Any) -> tuple[Any, Any]:
-    ends = [None if end is None else unpacked(v, np.array([end]))[0] for end in (low, high)]
-    scale = (packing(v) or (1, 0))[0]
-    return (ends[1], ends[0]) if scale < 0 else (ends[0], ends[1])

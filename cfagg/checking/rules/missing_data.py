@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context, once
-from cfagg.checking.missing import unsigned, valid_limits
+from cfagg.checking.missing import given_limits, limits_are_unpacked, unpacked, unsigned, valid_limits
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -66,10 +66,14 @@ def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
     if low is None and high is None:
         return
     if (low is None or value >= low) and (high is None or value <= high):
+        shown = str(value)
+        if limits_are_unpacked(v):
+            low, high = given_limits(v)
+            shown = f"{value} (unpacked: {unpacked(v, np.array([value]))[0]})"
         ends = f"from {'any' if low is None else low} to {'any' if high is None else high}"
         # A range that is open on one side may be meant to end at the fill value.
         half = "info" if low is None or high is None else None
-        message = f"{value} lies within the valid range {ends}; choose a value outside"
+        message = f"{shown} lies within the valid range {ends}; choose a value outside"
         yield Hit(v, "_FillValue", message, half)  # type: ignore[arg-type]
 
 

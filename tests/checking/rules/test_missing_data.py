@@ -64,6 +64,13 @@ def test_a_range_that_is_open_at_one_side_is_only_mentioned() -> None:
     assert [f.severity for f in found] == ["info"]
 
 
+def test_a_valid_range_is_told_as_it_is_given_where_it_is_unpacked() -> None:
+    text = cdl("short", "v:scale_factor = 5. ; v:valid_min = -9. ; v:valid_max = 9. ; v:_FillValue = 1s ;")
+    assert [f.message for f in findings(text, "DAT008")] == [
+        "1 (unpacked: 5.0) lies within the valid range from -9.0 to 9.0; choose a value outside"
+    ]
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.4", "1.5"])
 def test_both_ways_to_mark_missing_data_agree_in_all_versions(version: str) -> None:
     assert codes(cdl("float", "v:missing_value = -1.f ; v:_FillValue = -2.f ;", version=version), "DAT") == ["DAT009"]
@@ -126,6 +133,9 @@ def test_widths_are_not_known_in_json(dataset: Dataset, expected: list[str]) -> 
         ),
         ("short", "v:actual_range = -3., -1. ; v:scale_factor = -1. ; v:valid_range = 0s, 3s ;", "1, 2, 3", []),
         ("short", "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_min = 200. ;", "1, 2, 3", ["DAT007"]),
+        # A limit that is given unpacked need not be a value that can be stored.
+        ("short", "v:actual_range = 4., 9. ; v:scale_factor = 5. ; v:valid_min = 4. ;", "_, _, _", ["DAT006"]),
+        ("short", "v:actual_range = 3., 9. ; v:scale_factor = 5. ; v:valid_min = 4. ;", "1, 2, 3", ["DAT007"]),
         ("byte", 'v:actual_range = 1b, -1b ; v:_Unsigned = "true" ;', "1, 2, -1", []),
         ("char", "v:actual_range = 1b, 3b ;", '"abc"', ["DAT004"]),
     ],
