@@ -104,7 +104,8 @@ def points_are_in_their_cells(c: Context, v: Variable, b: Variable) -> Iterator[
         wrong = _outside(c, v, b, points, edges)
         if wrong.any() and not count:
             at = int(np.argmax(wrong.ravel()))
-            cell = ", ".join(f"{x:.9g}" for x in edges.reshape(-1, edges.shape[-1])[at][:8])
+            own = edges.reshape(-1, edges.shape[-1])[at]
+            cell = ", ".join(f"{x:.9g}" for x in own[~np.isnan(own)][:8])
             first = f"point {_index(v, before + at)}: {points.ravel()[at]:.9g} is not within {cell} of {b.path!r}"
         count += int(wrong.sum())
     if count:
@@ -145,9 +146,12 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
         slack = slack + _bulge(low, high, edges, is_latitude(v))
     missing: Any = np.isnan(points) | everything_missing
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
-    if is_longitude(v) and edges.shape[-1] == 2:
-        # For a cell of more than half a turn, only edges in order determine its direction.
-        outside = ~_within_turns(points, edges, slack) & ~missing & (edges[..., 1] - edges[..., 0] > -180.0)
+    if is_longitude(v):
+        # Of a cell of more than half a turn, only the order of its two edges tells the direction.
+        two = (edges.shape[-1] == 2) | ((~np.isnan(edges)).sum(axis=-1) == 2)
+        ends = edges[..., :2]
+        outside_two = ~_within_turns(points, ends, slack) & ~missing & (ends[..., 1] - ends[..., 0] > -180.0)
+        outside = np.where(two, outside_two, outside)
     return outside
 
 

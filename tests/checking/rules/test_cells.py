@@ -93,6 +93,14 @@ def test_missing_points_and_missing_cells_are_not_looked_at() -> None:
     assert codes(text, "BND") == []
 
 
+def test_a_cell_of_two_vertices_and_missing_ones_is_an_interval() -> None:
+    cells = "0, 360, -9, -9, 100, 120, -9, -9, 200, 210, 205, -9"
+    text = axis("90, 140, 208", cells, nv=4, on_bounds="b:_FillValue = -9. ;")
+    assert [f.message for f in findings(text, "BND009")] == [
+        "1 of 3 points outside their cells, first point (1): 140 is not within 100, 120 of 'b'"
+    ]
+
+
 def test_packed_bounds_are_unpacked() -> None:
     packed = axis("1, 2, 3", "0, 15, 15, 25, 25, 35", units="m", on_bounds="b:scale_factor = 0.1 ;").replace(
         "double b", "short b"
