@@ -167,9 +167,13 @@ def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
     """Units are convertible to the canonical ones of the standard name after modifier and cell methods."""
     units = v.text("units")
     expected = expected_units(c, v) if units is not None else None
-    if units is None or not expected or is_cell(c, v):
+    if units is None or expected is None or is_cell(c, v):
         return
     units = units.strip()
+    if not expected:
+        if meaning(units) is not None and not is_dimensionless(units):
+            yield Hit(v, "units", f"units are {units!r}, but {v.text('standard_name')!r} has none: delete them")
+        return
     if units in LEVEL_UNITS:
         if not is_dimensionless(expected):
             yield Hit(v, "units", f"units {units!r} cannot be converted to {expected!r}{_why(v, expected)}")

@@ -69,6 +69,8 @@ def test_units_that_fit_their_name(name: str, units: str) -> None:
         ("equivalent_reflectivity_factor", "1"),
         ("air_temperature number_of_observations", "K"),
         ("air_pressure_at_sea_level", "K"),
+        ("air_temperature status_flag", "K"),
+        ("platform_id", "m s-1"),
     ],
 )
 def test_units_of_another_quantity(name: str, units: str) -> None:
