@@ -41,6 +41,8 @@ def _reason(variable: xarray.Variable, units: str, calendar: str | None) -> str 
         return error.message
     if _decodes(variable):
         return None
+    if not _decodes(xarray.Variable((), 0, {**variable.attrs, "units": "days since 2000-01-01"})):
+        return f"times in calendar {calendar!r} are not decoded by xarray"
     if not _decodes(xarray.Variable((), 0, variable.attrs)):
         return f"{named} are not decoded by xarray; use seconds, minutes, hours or days"
     known = variable.values[~np.isnan(variable.values)]
