@@ -118,10 +118,8 @@ def addresses() -> tuple[int, int, int] | None:
 def inflate(
     stored: Any, size: int, out: npt.NDArray[np.uint8] | None = None
 ) -> tuple[npt.NDArray[np.uint8], bool] | None:
-    """Return the inflated first stream or member, in `out` if given, and whether nothing follows it.
-
-    `None` if it does not inflate to `size` bytes, or if libdeflate is not available or would differ from zlib.
-    """
+    """Return the inflated first stream or member, in `out` if given, and whether nothing follows it."""
+    # `None` if it does not inflate to `size` bytes, or if libdeflate is not available or would differ from zlib.
     state = _own()
     if state.made is None:
         return None

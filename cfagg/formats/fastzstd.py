@@ -107,10 +107,8 @@ def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
 
 
 def compress(data: npt.NDArray[Any], level: int) -> memoryview | None:
-    """Return numcodecs' frame of a C-contiguous array, in memory that the next call of this thread reuses.
-
-    `None` if that is not available.
-    """
+    """Return numcodecs' frame of a C-contiguous array, in memory that the next call of this thread reuses."""
+    # `None` if that is not available.
     packer: _Packer | None = getattr(_kept, "packer", None)
     if packer is None:
         packer = _kept.packer = _Packer()

@@ -26,9 +26,6 @@ from cfagg.storage.store import Source
 
 __all__ = ["StoredArray", "StoredObject", "open_object", "open_stored", "read_json"]
 
-#: Largest size of a metadata document in bytes.
-MAX_DOCUMENT = 2**28
-
 
 @dataclass(frozen=True, eq=False)
 class StoredArray(ZarrArray):
@@ -78,10 +75,7 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     text = source.read(key)
     if text is None:
         return None
-    where = f"{source.path}/{key}"
-    if len(text) > MAX_DOCUMENT:
-        raise LimitError(f"{where} has {len(text):,} bytes; at most {MAX_DOCUMENT:,} of metadata are read")
-    return parse(text, where), text
+    return parse(text, f"{source.path}/{key}"), text
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:

@@ -212,26 +212,26 @@ def published_end(first: int, last: int) -> int:
 ALL = Choice()
 
 
-def parse_choice(value: Any, where: str = "statistics") -> Choice:
+def parse_choice(value: Any) -> Choice:
     """Return the choice of rows of a recipe or user, such as ``80% of period``; an error lists every problem."""
     if value is None or isinstance(value, Choice):
         return value or ALL
     if isinstance(value, str):
         value = {"over": value}
     if not isinstance(value, Mapping):
-        raise ConventionError(f"{where} is {value!r}; expected {_FORMS}")
+        raise ConventionError(f"statistics is {value!r}; expected {_FORMS}")
     problems = [
-        Problem(f"{where}.{key}", f"is not known; expected {', '.join(_KEYS)}") for key in value if key not in _KEYS
+        Problem(f"statistics.{key}", f"is not known; expected {', '.join(_KEYS)}") for key in value if key not in _KEYS
     ]
     found: Choice | None = None
     if value.get("over") is not None:
-        found = _over(value, where, problems)
+        found = _over(value, problems)
     elif value.get("percent") is not None:
-        problems.append(Problem(f"{where}.percent", "needs over: records or over: period beside it"))
+        problems.append(Problem("statistics.percent", "needs over: records or over: period beside it"))
     if value.get("start") is not None or value.get("end") is not None:
         if found is not None:
-            problems.append(Problem(where, "has both over and start or end; give one or the other"))
-        found = _dates(value, where, problems)
+            problems.append(Problem("statistics", "has both over and start or end; give one or the other"))
+        found = _dates(value, problems)
     if problems:
         raise ConventionError("the rows for statistics cannot be chosen", problems)
     return found or ALL
@@ -245,32 +245,32 @@ def exact_number(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choice:
+def _over(value: Mapping[str, Any], problems: list[Problem]) -> Choice:
     """Return all rows or a share of them."""
     text, percent = str(value["over"]).strip(), value.get("percent")
     if match := _TEXT.fullmatch(text):
         if percent is not None:
-            problems.append(Problem(f"{where}.percent", f"is given although {text!r} has its own; leave one out"))
+            problems.append(Problem("statistics.percent", f"is given although {text!r} has its own; leave one out"))
         percent, text = match.groups()
     over = _OVER.get(text.lower())
     if over is None:
-        problems.append(Problem(f"{where}.over", f"is {value['over']!r}; expected {_FORMS}"))
+        problems.append(Problem("statistics.over", f"is {value['over']!r}; expected {_FORMS}"))
         return ALL
     if over == "all":
         if percent is not None:
-            problems.append(Problem(f"{where}.percent", "cannot be used with all rows; give over: records or period"))
+            problems.append(Problem("statistics.percent", "cannot be used with all rows; give over: records or period"))
         return ALL
     try:
         share = exact_number(str(percent).strip().removesuffix("%")) / 100
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:
-        problems.append(Problem(f"{where}.percent", f"is {percent!r}; expected a number above 0 and at most 100"))
+        problems.append(Problem("statistics.percent", f"is {percent!r}; expected a number above 0 and at most 100"))
         return ALL
     return Choice("records" if over == "records" else "period", share)
 
 
-def _dates(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choice:
+def _dates(value: Mapping[str, Any], problems: list[Problem]) -> Choice:
     """Return the rows between two dates."""
     ends: list[int | None] = []
     for key, second in (("start", first_second), ("end", last_second)):
@@ -278,9 +278,9 @@ def _dates(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Cho
         try:
             ends.append(None if given is None else second(given))
         except (OptionError, SelectionError) as error:
-            problems.append(Problem(f"{where}.{key}", error.message))
+            problems.append(Problem(f"statistics.{key}", error.message))
             ends.append(None)
     start, end = ends
     if start is not None and end is not None and end < start:
-        problems.append(Problem(f"{where}.end", f"{epoch_text(end)} is before start {epoch_text(start)}"))
+        problems.append(Problem("statistics.end", f"{epoch_text(end)} is before start {epoch_text(start)}"))
     return Choice("dates", start=start, end=end)

@@ -82,10 +82,8 @@ def write_file(
     notes: tuple[str, ...] = (),
     before: Callable[[Path], object] = lambda _: None,
 ) -> Report:
-    """Write an aggregation file; `losses` and `notes` are from building `content`.
-
-    `before` is called with the complete file before it is moved into place.
-    """
+    """Write an aggregation file; `losses` and `notes` are from building `content`."""
+    # `before` is called with the complete file before it is moved into place.
     target.check()
     content, odd, named = _in_netcdf(content, drop=target.on_loss == "drop")
     if odd and target.on_loss != "drop":
@@ -147,10 +145,8 @@ def write_file(
 
 
 def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ...], tuple[str, ...]]:
-    """Return content without names and attributes that netCDF lacks, or types if they may drop, and a loss for each.
-
-    Members of enumerations, whose types are not written, become flags, with a note on each.
-    """
+    """Return content without names and attributes that netCDF lacks, or types if they may drop, and a loss for each."""
+    # Members of enumerations, whose types are not written, become flags, with a note on each.
     at = content.path.strip("/")
     own, losses = expressible(content.attributes, None, at or "/")
     notes: tuple[str, ...] = ()
@@ -313,10 +309,8 @@ def _plans(content: Content, target: Target) -> dict[str, Work]:
 
 @contextmanager
 def written(path: Path, *, create: bool = False) -> Iterator[Path]:
-    """Yield the name of a new file that replaces the target if the block succeeds; report system errors.
-
-    With `create`, raise `TargetExistsError` if another process has written the target meanwhile.
-    """
+    """Yield the name of a new file that replaces the target if the block succeeds; report system errors."""
+    # With `create`, raise `TargetExistsError` if another process has written the target meanwhile.
     with refusals_of(path):
         try:
             with written_aside(path, create=create) as made:

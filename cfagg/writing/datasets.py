@@ -111,10 +111,8 @@ def _holds(variable: xr.Variable, fact: Aggregation) -> bool:
 
 
 def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reader | None:
-    """Return the reader of a variable's stored values, or `None` if its values have been changed.
-
-    For a slice, the reader refers to its values only, if the dialect can express that.
-    """
+    """Return the reader of a variable's stored values, or `None` if its values have been changed."""
+    # For a slice, the reader refers to its values only, if the dialect can express that.
     data: Any = variable._data
     if hasattr(data, "__dask_graph__"):
         # Only a dask array made directly from one array has a layer of this name; a computed one has others.
@@ -220,10 +218,8 @@ def _dims(reader: AggregationReader, dims: tuple[str, ...], row: int) -> tuple[s
 
 
 def _misnamed(reader: AggregationReader, dims: tuple[str, ...]) -> bool:
-    """Return whether a fragment uses names that now belong to other dimensions, or has its dimensions in another order.
-
-    If matched by dimension names alone, such a fragment would be read transposed, or not at all.
-    """
+    """Return whether a fragment uses names that now belong to other dimensions, or has its own in another order."""
+    # If matched by dimension names alone, such a fragment would be read transposed, or not at all.
     aggregation = reader.aggregation
     if dims == aggregation.dims or len(dims) != len(aggregation.dims):
         return False

@@ -82,10 +82,8 @@ def computed(
     grid: Grid | None,
     chunk: int = 1,
 ) -> Aggregated:
-    """Return an array whose values are in no file, with the cells of a grid as fragments.
-
-    Without a grid, fragments divide the first dimension, if possible into multiples of chunks of length `chunk`.
-    """
+    """Return an array whose values are in no file, with the cells of a grid as fragments."""
+    # Without a grid, fragments divide the first dimension, if possible into multiples of chunks of length `chunk`.
     if grid is None:
         step = max(1, _FRAGMENT // max(1, math.prod(shape[1:]) * dtype.itemsize))
         step -= step % chunk if chunk <= step else 0

@@ -28,10 +28,8 @@ __all__ = ["as_coordinates", "encodable", "named_dates", "of_their_type", "with_
 
 
 def as_coordinates(variables: Mapping[Any, xr.Variable]) -> dict[Any, xr.Variable]:
-    """Return variables whose coordinates along a dimension, and the bounds of these, are encoded as CF demands.
-
-    They get no ``_FillValue`` unless they have one, and bounds are in the units of their coordinate.
-    """
+    """Return variables whose coordinates along a dimension, and the bounds of these, are encoded as CF demands."""
+    # They get no `_FillValue` unless they have one, and bounds are in the units of their coordinate.
     out = dict(variables)
     for name, variable in variables.items():
         if variable.dims != (name,):
@@ -204,10 +202,8 @@ def _dates_as(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.
 
 
 def with_gaps(variable: xr.Variable) -> xr.Variable:
-    """Return a variable with several missing values, which xarray reads but does not encode, in a form that it does.
-
-    Missing elements get the ``_FillValue``, or else the first of the values, which are an attribute like any other.
-    """
+    """Return a variable with several missing values, which xarray reads but does not encode, in a form that it does."""
+    # Missing elements get the `_FillValue`, or else the first of the values, which are an attribute like any other.
     encoding = dict(variable.encoding)
     gaps, fill = np.asarray(encoding.get("missing_value", ())).reshape(-1), encoding.get("_FillValue")
     stored = np.dtype(encoding.get("dtype") or variable.dtype)
@@ -240,10 +236,8 @@ def _checked(
     fill: Any,
     kind: str | None,
 ) -> npt.NDArray[Any]:
-    """Return values, or raise an error for the first one that the stored integers cannot represent.
-
-    They are unchanged, or with a `kind` of integers the stored ones, with the fill value where they are missing.
-    """
+    """Return values, or raise an error for the first one that the stored integers cannot represent."""
+    # They are unchanged, or with a `kind` of integers the stored ones, with the fill value where they are missing.
     missing = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values) if values.dtype.kind == "f" else None
     bad = np.zeros(values.shape, bool) if missing is None or has_fill else missing
     packed = values

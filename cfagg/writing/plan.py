@@ -157,10 +157,8 @@ def decreasing(content: Content, above: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tuple[Aggregation, list[str]]:
-    """Return an aggregation with directions in a form that the dialect can express, and notes.
-
-    Only NCA can state directions; in other dialects coordinates determine them, or else an attribute.
-    """
+    """Return an aggregation with directions in a form that the dialect can express, and notes."""
+    # Only NCA can state directions; in other dialects coordinates determine them, or else an attribute.
     attributes = dict(aggregation.attributes)
     words = str(attributes.pop(_DIRECTIONS, "")).split()
     given = aggregation.directions
@@ -190,10 +188,8 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
 
 
 def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] | None], to: str) -> Aggregation:
-    """Return an aggregation that records which fragments have their dimensions in another order, or lack some.
-
-    This is read from their files: the order in CF-1.13 only, omitted dimensions of size 1 in CFA-0.6.2 as well.
-    """
+    """Return an aggregation that records which fragments have their dimensions in another order, or lack some."""
+    # This is read from their files: the order in CF-1.13 only, omitted dimensions of size 1 in CFA-0.6.2 as well.
     partitions, dims = aggregation.partitions, aggregation.dims
     rows = stored(aggregation)
     if len(dims) < 2 or aggregation.dialect != "CF-1.13":
@@ -243,10 +239,8 @@ def _with_single(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
 
 
 def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
-    """Return an aggregation with the properties shared by all fragments where its dialect can express them.
-
-    Dialects that leave format and type to the files of fragments store them in attributes, so that nothing is lost.
-    """
+    """Return an aggregation with the properties shared by all fragments where its dialect can express them."""
+    # Dialects that leave format and type to the files of fragments store them in attributes, so that nothing is lost.
     partitions = aggregation.partitions
     if to not in _BY_FRAGMENT:
         attributes = dict(aggregation.attributes)
@@ -298,10 +292,8 @@ def _without_units(aggregation: Aggregation, rows: Rows) -> tuple[Aggregation, l
 
 
 def _without_address(aggregation: Aggregation) -> Rows:
-    """Return the partitions to which no file can refer: arrays of Zarr stores, and variables of several fields.
-
-    Only aggregations that were made from such files have them.
-    """
+    """Return the partitions to which no file can refer: arrays of Zarr stores, and variables of several fields."""
+    # Only aggregations that were made from such files have them.
     partitions = aggregation.partitions
     zarr = np.array([layout.format in STORES for layout in partitions.layouts], bool)
     fields = np.array([is_field(layout.format) and not aggregation.dialect for layout in partitions.layouts], bool)

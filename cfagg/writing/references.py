@@ -16,10 +16,8 @@ __all__ = ["as_path", "home_of", "moved", "relative", "renamed", "used_files"]
 
 
 def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
-    """Return an aggregation whose references start at `home` with references that start at the directory `base`.
-
-    URLs stay unchanged; if `base` is ``/``, references are absolute paths.
-    """
+    """Return an aggregation whose references start at `home` with references that start at the directory `base`."""
+    # URLs stay unchanged; if `base` is `/`, references are absolute paths.
     return renamed(aggregation, relative(home, base))
 
 

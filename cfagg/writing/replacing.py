@@ -138,10 +138,8 @@ def holds_values(path: Path) -> bool:
 
 
 def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
-    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
-
-    `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
-    """
+    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly."""
+    # `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
     queue = [(file, home, one) for one in aggregations]
     seen: set[str] = set()
     while queue:

@@ -55,10 +55,8 @@ class Hdf5:
         return variables.find_all(handle, head, addresses) if head.startswith(MAGIC) else {}
 
     def locate_every(self, handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
-        """Return all variables of a file in its order, or `None` if they have to be listed by others.
-
-        Data on which no variable depends are read `aside`, from the same file.
-        """
+        """Return all variables of a file in its order, or `None` if they have to be listed by others."""
+        # Data on which no variable depends are read `aside`, from the same file.
         from cfagg.formats.hdf5 import variables
 
         return variables.find_every(handle, head, aside) if head.startswith(MAGIC) else None

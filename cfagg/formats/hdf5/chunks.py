@@ -235,10 +235,8 @@ class _Table:
         self._fill: Any = None
 
     def look_up(self, box: _Box, *, whole: bool = False) -> tuple[list[by_table.Entry] | None, Any]:
-        """Return an entry per chunk, or `None` if no chunk was ever written, and the value of unwritten ones.
-
-        For the `whole`, no entries are created if the table is kept from now on.
-        """
+        """Return an entry per chunk, or `None` if no chunk was ever written, and the value of unwritten ones."""
+        # For the `whole`, no entries are created if the table is kept from now on.
         if self.held is None:
             # A table written by the netCDF library is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and _count(box) <= indexes.MOST:

@@ -80,10 +80,8 @@ class Head:
         self._taken += [(place.start, place.stop) for place in places]
 
     def recorded(self, before: list[tuple[int, int]]) -> list[slice] | None:
-        """Return the positions of the bytes read since `record`, or `None` if many are beyond the first bytes.
-
-        Those beyond come last, in the order in which they were read, as they will be when the same is read again.
-        """
+        """Return the positions of the bytes read since `record`, or `None` if many are beyond the first bytes."""
+        # Those beyond come last, in the order in which they were read, as they will be when the same is read again.
         taken, first = self._taken, len(self.head)
         self._taken = before + taken
         places: list[slice] = []

@@ -114,10 +114,8 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
 
 
 def check_order(space: Space, layout: Layout) -> None:
-    """Check that the keys of a checked version 1 B-tree are in order, if the layout has one.
-
-    Otherwise the library lists chunks that it does not find when reading.
-    """
+    """Check that the keys of a checked version 1 B-tree are in order, if the layout has one."""
+    # Otherwise the library lists chunks that it does not find when reading.
     if layout.version != 3 or layout.at == UNDEFINED:
         return
     entry = _entry(len(layout.chunk))
@@ -147,10 +145,8 @@ def check_order(space: Space, layout: Layout) -> None:
 def positions(
     data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], indices: Sequence[tuple[int, ...]], size: int = 1
 ) -> list[tuple[int, int | None, int]] | None:
-    """Return filter mask, byte offset and stored size of chunks, or `None` if the library has to be used.
-
-    `size`: the bytes of an element.
-    """
+    """Return filter mask, byte offset and stored size of chunks, or `None` if the library has to be used."""
+    # `size`: the bytes of an element.
     # Newer kinds are read whole, except for one chunk.  Positions are not compared with the size of the file.
     if isinstance(tree, NewerIndex):
         if len(indices) == 1:  # as for a point in each of thousands of files
@@ -221,10 +217,8 @@ def _node(data: Bytes, at: int, chunk: tuple[int, ...], nodes: dict[int, _Node])
 def _starts(
     keys: tuple[bytes, ...], chunk: tuple[int, ...]
 ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], int]] | None:
-    """Return the first elements of the rows of a node, and of chunks the numbers by these; `None` if out of order.
-
-    The last key is that behind the rows.  The files of a series mostly have the same keys.
-    """
+    """Return the first elements of the rows of a node, and of chunks the numbers by these; `None` if out of order."""
+    # The last key is that behind the rows.  The files of a series mostly have the same keys.
     *found, behind = [struct.unpack(f"<{len(chunk)}Q", key) for key in keys]
     starts = [one[:-1] for one in found]
     if any(a >= b for a, b in itertools.pairwise(starts)) or not _ends(behind, found[-1], chunk):
@@ -237,10 +231,8 @@ def _starts(
 def listed(
     data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int, size: int = 1
 ) -> Listed | None:
-    """Return the locations of all chunks, perhaps beyond the file's end, or `None` if the library has to be used.
-
-    `size`: the bytes of an element.
-    """
+    """Return the locations of all chunks, perhaps beyond the file's end, or `None` if the library has to be used."""
+    # `size`: the bytes of an element.
     if isinstance(tree, NewerIndex):
         return tree.listed(data, most)
     rank = len(chunk)

@@ -88,10 +88,8 @@ def check_top(head: bytes, size: int) -> tuple[tuple[int, int], bytes]:
 
 
 def messages(space: Space, at: int, read: list[tuple[bytes, int]] | None = None) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, flags and bytes of the messages of an object header of version 1.
-
-    Its parts are added to `read`, with where in each the messages begin.
-    """
+    """Yield number, flags and bytes of the messages of an object header of version 1."""
+    # Its parts are added to `read`, with where in each the messages begin.
     version, reserved, count, links, size, behind = struct.unpack("<BBHIII", space.take(at, 16))
     if version != 1:
         raise BrokenError
@@ -243,10 +241,8 @@ def _check_filters(data: bytes) -> None:
 def symbols(
     space: Space, message: bytes, *, hard: bool = False, most: tuple[int, int] | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield names and addresses of a group's members by name; soft links are unusual, or skipped if `hard`.
-
-    `most`: the most entries of nodes and leaves; checked only if given.
-    """
+    """Yield names and addresses of a group's members by name; soft links are unusual, or skipped if `hard`."""
+    # `most`: the most entries of nodes and leaves; checked only if given.
     tree, heap = struct.unpack_from("<QQ", message)
     mark, size, free, place = struct.unpack_from("<4s4xQQQ", head := space.take(heap, 32))
     if mark != b"HEAP":

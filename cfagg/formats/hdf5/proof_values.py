@@ -30,10 +30,8 @@ __all__ = ["prove_named", "prove_values"]
 
 
 def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> list[slice]:
-    """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held.
-
-    Return the part of the hyperslab that is stored: a variable may be shorter than its unlimited dimensions.
-    """
+    """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held."""
+    # Return the part of the hyperslab that is stored: a variable may be shorter than its unlimited dimensions.
     file = file_of(checked.handle)
     stored = list(slices)
     for path in stored_paths(checked.dataset):

@@ -235,10 +235,8 @@ class Space:
 
 
 def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """Return the first objects of a global heap that need equal space, such as similar texts, and their end.
-
-    Processing many together is faster than one by one.
-    """
+    """Return the first objects of a global heap that need equal space, such as similar texts, and their end."""
+    # Processing many together is faster than one by one.
     start = at + 16
     if len(heap) < 32:
         return {}, start

@@ -100,10 +100,8 @@ def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str,
 
 
 def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
-    """Return all variables of a file in its order, each like `find`, or `None` if anything in it is unusual.
-
-    No variable depends on the data that are read `aside`, from the same file.
-    """
+    """Return all variables of a file in its order, each like `find`, or `None` if anything in it is unusual."""
+    # No variable depends on the data that are read `aside`, from the same file.
     found: dict[str, StoredVariable] = {}
     try:
         space = Space(Head(handle, head), checksum=compiled())

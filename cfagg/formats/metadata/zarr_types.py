@@ -86,10 +86,8 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
 
 
 def give_types(variable: Variable, given: Container[str]) -> None:
-    """Give attributes that must have the type of their variable this type, unless the store gives theirs.
-
-    JSON has one type of numbers, which became 64-bit ones.
-    """
+    """Give attributes that must have the type of their variable this type, unless the store gives theirs."""
+    # JSON has one type of numbers, which became 64-bit ones.
     if not variable.is_numeric:
         return
     # Limits of packed values are those of values as stored, or as unpacked.

@@ -49,10 +49,8 @@ def scan_fields(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
 
 
 def addresses_of(fields: Fields, data: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Return the byte offsets of the header records of fields, given those of their data.
-
-    In fields files they are those of the headers in the table.  `None` if fields share their data.
-    """
+    """Return the byte offsets of the header records of fields, given those of their data."""
+    # In fields files they are those of the headers in the table.  `None` if fields share their data.
     order = np.argsort(fields.data_offset, kind="stable")
     known = fields.data_offset[order]
     first = np.searchsorted(known, data)
@@ -65,11 +63,9 @@ def addresses_of(fields: Fields, data: npt.NDArray[np.int64]) -> npt.NDArray[np.
 def find_field(
     handle: Handle, address: int, context: Context = CONTEXT_SOURCE, word_size: int | None = None
 ) -> FieldAt:
-    """Return the field at an address, in the first interpretation that the structure of the file confirms.
-
-    The record of a header begins at this byte, or data, or a header; then the same with `address` in words of 4 bytes,
-    then of 8; in fields files, in their own words.  `word_size` (1, 4 or 8) selects one of these units.
-    """
+    """Return the field at an address, in the first interpretation that the structure of the file confirms."""
+    # The record of a header begins at this byte, or data, or a header; then the same with `address` in words of 4
+    # bytes, then of 8; in fields files, in their own words.  `word_size` (1, 4 or 8) selects one of these units.
     if word_size is not None and word_size not in UNITS:
         raise OptionError(f"word_size={word_size!r}: expected 1, 4 or 8, the bytes by which addresses count")
     known = _table(handle, context)

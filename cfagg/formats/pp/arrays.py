@@ -211,10 +211,8 @@ class Arrays:
 
 
 def _fill_of(fills: list[Any], dtype: np.dtype[Any], *, scaled: bool) -> tuple[Any, bool]:
-    """Return the missing value of fields in one type, and whether it is that of each field.
-
-    If they differ, or values are scaled, that of one field may be a valid value of another, so a new one is used.
-    """
+    """Return the missing value of fields in one type, and whether it is that of each field."""
+    # If they differ, or values are scaled, that of one field may be a valid value of another, so a new one is used.
     first = next((f for f in fills if f is not None), None)
     if first is None:
         return None, True

@@ -59,10 +59,8 @@ class Builder:
         attributes: Mapping[str, str] | None = None,
         bounds_attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Add a coordinate that is not a coordinate variable of a dimension; return its name.
-
-        In further `attributes` of it or its bounds ``{self}`` is replaced by their own name.
-        """
+        """Add a coordinate that is not a coordinate variable of a dimension; return its name."""
+        # In further `attributes` of it or its bounds `{self}` is replaced by their own name.
         dims = tuple(names[d] for d in coordinate.dims)
         more = {k: v for part in (attributes, bounds_attributes) for k, v in (part or {}).items()}
         key = ("coordinate", dims, *_content(coordinate), tuple(more.items()))

@@ -11,10 +11,8 @@ __all__ = ["decimal"]
 
 
 def decimal(values: npt.ArrayLike, word_size: int) -> npt.NDArray[np.float64]:
-    """Return the shortest decimal numbers that round to these 4-byte reals; others are returned unchanged.
-
-    A grid of 0.44 degrees that starts at 339.02 then has only these digits as 8-byte reals, too.
-    """
+    """Return the shortest decimal numbers that round to these 4-byte reals; others are returned unchanged."""
+    # A grid of 0.44 degrees that starts at 339.02 then has only these digits as 8-byte reals, too.
     found = np.asarray(values, np.float64)
     if word_size != 4:
         return found

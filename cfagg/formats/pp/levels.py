@@ -54,10 +54,8 @@ def _numbers(lblev: Int64) -> Int64:
 
 
 def axis_levels(fields: Fields, index: Int64, height: float | None) -> tuple[tuple[str, ...], list[Coordinate]]:
-    """Return the dimension, if there are several, and the coordinates of levels of one array.
-
-    `index` has the indices of fields along the levels, `height` is that in metres at which the quantity is defined.
-    """
+    """Return the dimension, if there are several, and the coordinates of levels of one array."""
+    # `index` has the indices of fields along the levels, `height` is that in metres at which the quantity is defined.
     found = _coordinates(fields, index)
     if index.size == 1:
         if height is not None:

@@ -76,11 +76,9 @@ def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 
 def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str | None) -> npt.NDArray[Any]:
-    """Return the rows of a field in WGDOS packing, as reals of a word's size.
-
-    One row may announce one value more than it contains, which becomes missing with a warning about `where`; without
-    `where` it is an error.
-    """
+    """Return the rows of a field in WGDOS packing, as reals of a word's size."""
+    # One row may announce one value more than it contains, which becomes missing with a warning about `where`; without
+    # `where` it is an error.
     from cfagg.kernels.wgdos import unpack_wgdos
 
     words = _words(raw, form, shape)
@@ -101,10 +99,8 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
 
 
 def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
-    """Return the words of WGDOS packing, which include the shape, in native byte order.
-
-    They are big-endian, and in little-endian files swapped together with the file's words or on their own.
-    """
+    """Return the words of WGDOS packing, which include the shape, in native byte order."""
+    # They are big-endian, and in little-endian files swapped together with the file's words or on their own.
     whole = raw[: len(raw) // 8 * 8] if form.word_size == 8 else raw[: len(raw) // 4 * 4]
     orders = (">u4",) if form.byteorder == ">" else ("<u4", ">u4") if form.word_size == 4 else ("<u8", "<u4", ">u4")
     for order in orders:

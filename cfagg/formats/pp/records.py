@@ -48,10 +48,8 @@ def form_of(head: bytes) -> Form | None:
 
 
 def record_at(handle: Handle, at: int, form: Form, context: Context) -> tuple[bytes, int, int] | None:
-    """Return the header, and position and length of the data, of the field whose header record begins at byte `at`.
-
-    `None` if the markers do not agree, so that no field begins there.
-    """
+    """Return the header, and position and length of the data, of the field whose header record begins at byte `at`."""
+    # `None` if the markers do not agree, so that no field begins there.
     size, marker = form.header_size, form.marker_size
     step = size + 3 * marker
     data = at + step

@@ -37,11 +37,9 @@ def stash_name(model: int, code: int) -> str | None:
 
 @cache
 def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated: bool) -> Phenomenon:
-    """Return the phenomenon of a field.
-
-    Codes without an internal model (0) are not in this table; the field code is used for them.
-    `version` is that of the Unified Model as in LBSRCE (405 is 4.5), or 0 if unknown.
-    """
+    """Return the phenomenon of a field."""
+    # Codes without an internal model (0) are not in this table; the field code is used for them. `version` is that of
+    # the Unified Model as in LBSRCE (405 is 4.5), or 0 if unknown.
     if model == 0 or stash_name(model, code) is None:
         return _field_codes().get(field_code, Phenomenon())
     at = float(version or _VERSION)

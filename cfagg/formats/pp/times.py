@@ -155,10 +155,8 @@ def _cells(fields: Fields, start: Int64, end: Int64) -> Int64:
 
 
 def axis_times(times: Times, index: Int64) -> tuple[tuple[str, ...], list[Coordinate]]:
-    """Return the dimensions and coordinates of times of one array.
-
-    `index` has the indices of fields along the reference times and the times of its box; both or one may have size 1.
-    """
+    """Return the dimensions and coordinates of times of one array."""
+    # `index` has the indices of fields along the reference times and the times of its box; both or one may have size 1.
     if min(index.shape) > 1:
         return _of_two(times, index)
     flat = index.ravel()

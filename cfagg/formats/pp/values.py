@@ -141,10 +141,8 @@ def read_stored(
     context: Context = CONTEXT_SOURCE,
     land: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI.
-
-    `land` is the land-sea mask, which is required, and gives the shape, if only some points of the field are stored.
-    """
+    """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI."""
+    # `land` is the land-sea mask, which is required, and gives the shape, if only some points of the field are stored.
     storage = storage_of(fields, i, context.said(f"field {i:,} of {handle.key.path}"))
     raw = handle.exactly(storage.size, int(fields.data_offset[i]), context)
     return decode_stored(raw, handle.key.path, fields, i, context, land)
@@ -180,10 +178,8 @@ def decode_stored(
 
 
 def refusal_of(path: str, fields: Fields, i: int, *, masked: bool) -> CfaggError | None:
-    """Return the error that `decode_stored` would raise for field `i`, as far as its header tells.
-
-    `masked` says whether the file has a land-sea mask for it.
-    """
+    """Return the error that `decode_stored` would raise for field `i`, as far as its header tells."""
+    # `masked` says whether the file has a land-sea mask for it.
     where = CONTEXT_SOURCE.said(f"field {i:,} of {path}")
     try:
         storage = storage_of(fields, i, where)
@@ -226,10 +222,8 @@ def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int,
 
 
 def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
-    """Return the stored values of field `i` in the form of a variable of many fields.
-
-    BMKS and BDATUM are applied, and missing values become `fill`, if there is one.
-    """
+    """Return the stored values of field `i` in the form of a variable of many fields."""
+    # BMKS and BDATUM are applied, and missing values become `fill`, if there is one.
     own = attributes_of(fields, i)
     missing = own.get("_FillValue")
     plain = len(own) == (missing is not None)
@@ -246,11 +240,9 @@ def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[
 
 
 def read_extra(handle: Handle, fields: Fields, i: int) -> dict[int, Any]:
-    """Return the vectors after the values of field `i` by code: reals, or for 10 and 11 a list of texts.
-
-    Codes are those of documentation paper F3: 1 x, 2 y, 3 to 8 lower and upper bounds of domains, 12 to 15 bounds of x
-    and y.
-    """
+    """Return the vectors after the values of field `i` by code: reals, or for 10 and 11 a list of texts."""
+    # Codes are those of documentation paper F3: 1 x, 2 y, 3 to 8 lower and upper bounds of domains, 12 to 15 bounds of
+    # x and y.
     storage = storage_of(fields, i)
     if not storage.extra:
         return {}

@@ -43,10 +43,8 @@ def read(
 def scan(
     checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]] | None:
-    """Return the parts of a hyperslab with their places, each overwritten by the next, in the byte order of the file.
-
-    `None` if it is small, or is not one run of bytes.
-    """
+    """Return the parts of a hyperslab with their places, each overwritten by the next, in the file's byte order."""
+    # `None` if it is small, or is not one run of bytes.
     dtype, counts = storage.encoding.dtype, [len(range(s.start, s.stop, s.step)) for s in slices]
     size = math.prod(counts) * dtype.itemsize
     if size < 2 * _PART or storage.offset < 0:

@@ -82,10 +82,8 @@ def decode(
 def placing(
     encoding: Encoding, shape: tuple[int, ...], places: npt.NDArray[np.int64] | None
 ) -> Callable[[bytes, npt.NDArray[Any]], object]:
-    """Return a function that decodes a chunk and copies its values, all or those at some places, to a contiguous array.
-
-    Places are in C order. Properties common to all chunks are determined here, once.
-    """
+    """Return a function that decodes a chunk and copies all values, or those at some places, to a contiguous array."""
+    # Places are in C order. Properties common to all chunks are determined here, once.
     used, dtype = encoding.codecs, encoding.dtype
     count = math.prod(shape)
     few = places is not None and _is_shuffled(used, dtype)

@@ -86,11 +86,9 @@ def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return a variable's attributes without those of the aggregation and without the fill value.
-
-    JSON has only one integer type, so bounds of the valid range that do not have the packed type `dtype`, and thus
-    apply to unpacked values, become reals.
-    """
+    """Return a variable's attributes without those of the aggregation and without the fill value."""
+    # JSON has only one integer type, so bounds of the valid range that do not have the packed type `dtype`, and thus
+    # apply to unpacked values, become reals.
     kept = {k: jsonable(v) for k, v in attributes.items() if k not in _CONSUMED | _RESERVED}
     if dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes):
         for name in ("valid_min", "valid_max", "valid_range"):
@@ -176,10 +174,8 @@ def without_odd_fill(
 
 
 def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bool) -> Any:
-    """Return one number in a type that can represent it; any other would make valid values missing.
-
-    With `other_sign`, for the attribute ``_Unsigned``, integers may be signed or unsigned with the same bits.
-    """
+    """Return one number in a type that can represent it; any other would make valid values missing."""
+    # With `other_sign`, for the attribute `_Unsigned`, integers may be signed or unsigned with the same bits.
     if value.size != 1:
         raise ValueError("several values")
     given = value[0]

@@ -77,11 +77,9 @@ def read_chunks(
     done: list[int],
     seen: Seen | None = None,
 ) -> None:
-    """Read the files of chunks in a directory of the store; `done` gets the outcome for each.
-
-    The first is read into place `first` of the memory, and so on.  `seen` is called with the place of each chunk that
-    is read, and its stored bytes.
-    """
+    """Read the files of chunks in a directory of the store; `done` gets the outcome for each."""
+    # The first is read into place `first` of the memory, and so on.  `seen` is called with the place of each chunk that
+    # is read, and its stored bytes.
     decoder = array.decoder
     if decoder is None or array.opens is not None or len(names) < _FEW:
         done += [_read_alone(array, f"{folder}/{n}", decoder, memory, first + k, seen) for k, n in enumerate(names)]
@@ -284,10 +282,8 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
 
 
 def _read_rows(file: int, size: int, entries: npt.NDArray[np.uint64], memory: Memory) -> bool:
-    """Read uncompressed chunks by one call, if they have the same size and are close together.
-
-    Return whether they were read; if not, the content of the memory is undefined.
-    """
+    """Read uncompressed chunks by one call, if they have the same size and are close together."""
+    # Return whether they were read; if not, the content of the memory is undefined.
     count, each = len(entries), memory.sizes[0]
     # The bytes between them may be as many as their own.
     if count < _FEW or each == 0 or (entries[:, 1] != each).any() or memory.sizes.count(each) != count:

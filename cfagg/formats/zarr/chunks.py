@@ -40,11 +40,9 @@ _GAP = 16384
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
-    """Return the elements of one chunk by its index in ``array.grid``, or `None` if it is not stored.
-
-    They are in native byte order and cut at the array's end, perhaps not contiguous, never read-only. `seen` is called
-    with the stored bytes before they are decoded, except for chunks that zarr-python reads.
-    """
+    """Return the elements of one chunk by its index in ``array.grid``, or `None` if it is not stored."""
+    # They are in native byte order and cut at the array's end, perhaps not contiguous, never read-only. `seen` is
+    # called with the stored bytes before they are decoded, except for chunks that zarr-python reads.
     lengths, valid = _shapes(array, index)
     if array.decoder is None:
         return read_by_zarr(array, index, [(0, n) for n in valid])
@@ -100,10 +98,8 @@ def decoded_chunk(array: ZarrArray, index: Sequence[int], stored: bytes) -> Chun
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
-    """Return part of one chunk, like `read_chunk`: a slice of step 1 per dimension, relative to the chunk's start.
-
-    If elements are stored uncompressed (`partial`), only the required bytes are read; else the chunk is decoded.
-    """
+    """Return part of one chunk, like `read_chunk`: a slice of step 1 per dimension, relative to the chunk's start."""
+    # If elements are stored uncompressed (`partial`), only the required bytes are read; else the chunk is decoded.
     _, valid = _shapes(array, index)
     cut = [s.indices(n) for s, n in zip(box, valid, strict=True)]
     if any(step != 1 for _, _, step in cut):

@@ -37,10 +37,8 @@ class Decoder:
         return not self.steps and self.order is None
 
     def decode(self, stored: Any, nbytes: int, out: Bytes | None = None) -> Bytes:
-        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; any other number means damage.
-
-        They are in `out`, contiguous memory of the same size, if given.
-        """
+        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; any other number means damage."""
+        # They are in `out`, contiguous memory of the same size, if given.
         if out is not None:
             self._into(stored, nbytes, out)
             return out

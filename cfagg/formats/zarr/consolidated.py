@@ -37,10 +37,8 @@ def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
 
 
 def listed(array: ZarrArray) -> Iterator[ZarrArray]:
-    """Yield an array as described by the consolidated metadata of each group above it that lists it.
-
-    Its `store` is the directory of the group.
-    """
+    """Yield an array as described by the consolidated metadata of each group above it that lists it."""
+    # Its `store` is the directory of the group.
     parts = array.path.split("/")
     for depth in range(len(parts)):
         group, path = node_folder(array.store, "/".join(parts[:depth])), "/".join(parts[depth:])

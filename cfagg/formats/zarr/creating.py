@@ -148,10 +148,8 @@ def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Document
 
 
 def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> bytes:
-    r"""Return a document as it is stored, in the form of zarr-python 3.
-
-    If `published`, in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
-    """
+    r"""Return a document as it is stored, in the form of zarr-python 3."""
+    # If `published`, in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
     if published:
         return json.dumps(document, indent=4, sort_keys=True, allow_nan=False).encode()
     return json.dumps(document, indent=2).encode()

@@ -79,12 +79,10 @@ def grid_v3(
 
 
 def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, within: Any = None) -> Any:
-    """Return a grid for zarr-python, which lists every edge, with its newer name, and equal chunks as one number.
-
-    Raises an error if it would list more chunks than in any array, or more unequal ones than it can in a second.  With
-    `coarse`, returns in the latter case a regular grid of fewer chunks, which differs from the stored one; `within` are
-    the lengths of chunks in shards, which divide those of shards.
-    """
+    """Return a grid for zarr-python, which lists every edge, with its newer name, and equal chunks as one number."""
+    # Raises an error if it would list more chunks than in any array, or more unequal ones than it can in a second.
+    # With `coarse`, returns in the latter case a regular grid of fewer chunks, which differs from the stored one;
+    # `within` are the lengths of chunks in shards, which divide those of shards.
     name, configuration = named(grid)
     key = _VARIABLE.get(name, "")
     edges = configuration.get(key)
@@ -243,10 +241,8 @@ def _axis(lengths: Int64, counts: Int64, size: int, where: str) -> Regular | Int
 
 
 def _runs(entry: Any, size: int, where: str, problems: list[Problem]) -> tuple[Int64, Int64] | None:
-    """Return lengths and numbers of chunks up to the end of a dimension, with equal neighbours in one run.
-
-    `None` if they are invalid, or end too early.  An empty dimension has its first length, with no chunks.
-    """
+    """Return lengths and numbers of chunks up to the end of a dimension, with equal neighbours in one run."""
+    # `None` if they are invalid, or end too early.  An empty dimension has its first length, with no chunks.
     if _is_length(entry):
         return np.array([entry]), np.array([-(-size // entry)])
     columns = _columns(entry)

@@ -128,11 +128,9 @@ def open_array(
     allow: Iterable[str | os.PathLike[str]] = (),
     any_type: bool = False,
 ) -> ZarrArray:
-    """Return the description of an array of a Zarr store, from its own metadata, never consolidated ones.
-
-    All problems of metadata that break the specification are listed. With `any_type`, a type that is not supported here
-    becomes ``void``, for access to stored objects without decoding them.
-    """
+    """Return the description of an array of a Zarr store, from its own metadata, never consolidated ones."""
+    # All problems of metadata that break the specification are listed. With `any_type`, a type that is not supported
+    # here becomes `void`, for access to stored objects without decoding them.
     root = store_path(store)
     folder, path = node_folder(root, path), path.strip("/")
     places = () if isinstance(root, Url) else prefixes(allow)
@@ -164,10 +162,8 @@ def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]])
 def array_of(
     store: str, path: str, read: Callable[[str], bytes | None], opens: Opens | None, *, any_type: bool = False
 ) -> ZarrArray:
-    """Return the description of an array in a store that is not a directory; `any_type` is as for `open_array`.
-
-    `read` returns the bytes of a key, `opens` opens a stored object by its path: `store`, a slash and the key.
-    """
+    """Return the description of an array in a store that is not a directory; `any_type` is as for `open_array`."""
+    # `read` returns the bytes of a key, `opens` opens a stored object by its path: `store`, a slash and the key.
     node_folder(store, path)
     path = path.strip("/")
     prefix = f"{path}/" if path else ""
@@ -298,10 +294,8 @@ def _open_v2(
 
 
 def _with_size_of_shuffle(document: dict[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return metadata whose first filter gives the size of the elements whose bytes it sorts.
-
-    netCDF-C writes 0 for that of the array's type, which numcodecs interprets as no sorting, with wrong values.
-    """
+    """Return metadata whose first filter gives the size of the elements whose bytes it sorts."""
+    # netCDF-C writes 0 for that of the array's type, which numcodecs interprets as no sorting, with wrong values.
     filters = document.get("filters") or [None]
     first = filters[0]
     if not isinstance(first, dict) or first.get("id") != "shuffle" or first.get("elementsize") != 0:

@@ -57,10 +57,8 @@ def identity_of(text: bytes) -> tuple[int, int]:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Request each document only once until the block ends, so that later changes are detected by comparison.
-
-    Nested in another block, it restarts that one.
-    """
+    """Request each document only once until the block ends, so that later changes are detected by comparison."""
+    # Nested in another block, it restarts that one.
     if (seen := _seen.get()) is not None:
         seen.clear()
         yield
@@ -132,10 +130,8 @@ class RemoteObject:
 
 
 def open_object(store: Url, path: str, count: int | None, source: Any = None) -> RemoteObject | None:
-    """Open an object and read its first `count` bytes, or some last ones for `None`; `None` if there is none.
-
-    `source` is the store as `remote_source` returns it, which callers that open many objects ask once.
-    """
+    """Open an object and read its first `count` bytes, or some last ones for `None`; `None` if there is none."""
+    # `source` is the store as `remote_source` returns it, which callers that open many objects ask once.
     source, key = remote_source(store) if source is None else source, key_of(store, path)
     known = None if store.recent is None else store.recent.part(key)
     if known is not None:

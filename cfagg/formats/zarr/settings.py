@@ -28,11 +28,9 @@ _setting = _Setting()
 
 @contextmanager
 def unequal_chunks() -> Iterator[None]:
-    """Let zarr-python open arrays of chunks of unequal lengths.
-
-    The setting is global to the process. The first of several threads enables it and the last one restores it:
-    otherwise one could disable it while another is at work, or restore the other's value.
-    """
+    """Let zarr-python open arrays of chunks of unequal lengths."""
+    # The setting is global to the process. The first of several threads enables it and the last one restores it:
+    # otherwise one could disable it while another is at work, or restore the other's value.
     import zarr
 
     with _setting.lock:
@@ -57,10 +55,8 @@ def open_plainly(store: Any, path: str, zarr_format: Any) -> Any:
 
 
 def no_codec(error: Exception) -> str | None:
-    """Return a message if zarr-python does not know a codec, or `None` for all other errors.
-
-    zarr-python and numcodecs each have a class for it, that of numcodecs not in all versions.
-    """
+    """Return a message if zarr-python does not know a codec, or `None` for all other errors."""
+    # zarr-python and numcodecs each have a class for it, that of numcodecs not in all versions.
     if type(error).__name__ != "UnknownCodecError":
         return None
     return f"uses a codec that is not installed: install the package that has it; zarr-python raises {error}"

@@ -79,10 +79,8 @@ class Shards:
         return found
 
     def table(self, shard: Opened, objects: Grid, held: Sequence[int]) -> Index:
-        """Return offset and size of every chunk of a shard in C order.
-
-        Those of recent shards are cached by identity, if they have one.
-        """
+        """Return offset and size of every chunk of a shard in C order."""
+        # Those of recent shards are cached by identity, if they have one.
         key = None if shard.identity is None else (*shard.identity, *held)
         entries = None if key is None else self._known.get(key)
         if entries is None:
@@ -110,10 +108,8 @@ class Shards:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...] | None:
-    """Return a tag that distinguishes the state of a shard from later ones, or `None` if it was just written.
-
-    File systems have a time resolution of up to two seconds: two writes within it look the same.
-    """
+    """Return a tag that distinguishes the state of a shard from later ones, or `None` if it was just written."""
+    # File systems have a time resolution of up to two seconds: two writes within it look the same.
     if time.time_ns() - status.st_ctime_ns < SETTLED:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

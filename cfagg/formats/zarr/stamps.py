@@ -36,12 +36,10 @@ _KEPT = 2**18
 
 
 def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stamps:
-    """Return size, modification and change time in nanoseconds, and inode of stored objects: int64, shape (objects, 4).
-
-    For a remote object its ETag replaces the inode. The modification time can be set to any value, as archives do; the
-    change time cannot, and a file that replaces another has another inode. `which` are indices in C order of
-    ``array.objects``; `ABSENT` means not stored.
-    """
+    """Return size, modification and change time in nanoseconds, and inode of stored objects, int64 (objects, 4)."""
+    # For a remote object its ETag replaces the inode. The modification time can be set to any value, as archives do;
+    # the change time cannot, and a file that replaces another has another inode. `which` are indices in C order of
+    # `array.objects`; `ABSENT` means not stored.
     if isinstance(array.store, Url):
         return _of_states(_states(array, which))
     try:
@@ -87,10 +85,8 @@ def _of_states(states: Iterable[Any]) -> Stamps:
 
 
 def _found(names: Iterable[str], folder: int) -> Stamps:
-    """Return the stamp of each file below an open directory.
-
-    One system call for each is nearly all of the cost, so the loop does nothing else.
-    """
+    """Return the stamp of each file below an open directory."""
+    # One system call for each is nearly all of the cost, so the loop does nothing else.
     stat = os.stat
     flat: list[tuple[int, ...]] = []
     add = flat.append

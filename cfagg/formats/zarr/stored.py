@@ -26,12 +26,10 @@ _DIGITS = 18
 
 
 def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
-    """Return the indices of all stored objects of an array, one per row.
-
-    `None` if they have to be checked one by one: if there are more than `most`, counting local directories, if nothing
-    can be listed, or if anything other than an object of the array is listed, such as a link or another name.  So a
-    listing is used only if it certainly matches the objects that would be read.
-    """
+    """Return the indices of all stored objects of an array, one per row."""
+    # `None` if they have to be checked one by one: if there are more than `most`, counting local directories, if
+    # nothing can be listed, or if anything other than an object of the array is listed, such as a link or another name.
+    # So a listing is used only if it certainly matches the objects that would be read.
     found: list[tuple[int, ...]] = []
     document = "zarr.json" if array.zarr_format == 3 else ".zarray"
     is_its_own = False

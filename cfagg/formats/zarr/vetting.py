@@ -24,11 +24,9 @@ _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 
 def vetted(name: str, raw: bytes, where: str, *, coarse: bool = False) -> bytes:
-    """Return the document of a name in a form that is safe for zarr-python.
-
-    With `coarse`, an array with too many unequal chunks gets a grid of fewer chunks, which must not be used to read it,
-    and the attribute `COARSE`.
-    """
+    """Return the document of a name in a form that is safe for zarr-python."""
+    # With `coarse`, an array with too many unequal chunks gets a grid of fewer chunks, which must not be used to read
+    # it, and the attribute `COARSE`.
     if name == ".zattrs":
         return raw
     found = parse(raw, where)
@@ -38,10 +36,8 @@ def vetted(name: str, raw: bytes, where: str, *, coarse: bool = False) -> bytes:
 
 
 def _vet(found: Any, where: str, *, coarse: bool) -> bool:
-    """Shorten lists of equal chunks, and return whether there were any.
-
-    Raises an error if metadata name a codec that executes code from the store, or too many chunks to list.
-    """
+    """Shorten lists of equal chunks, and return whether there were any."""
+    # Raises an error if metadata name a codec that executes code from the store, or too many chunks to list.
     waiting, changed = [found], False
     while waiting:
         one = waiting.pop()

@@ -113,10 +113,8 @@ class Codec:
 
 
 def content_checksum(block: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of the values of a chunk, for any memory layout.
-
-    Strings count with their lengths, so that ``["ab", "c"]`` and ``["a", "bc"]`` differ.
-    """
+    """Return the CRC-32 of the values of a chunk, for any memory layout."""
+    # Strings count with their lengths, so that `["ab", "c"]` and `["a", "bc"]` differ.
     if block.dtype.kind in "OTU":
         crc = 0
         for text in block.reshape(-1):

@@ -294,12 +294,8 @@ class _File:
 
     def _blocks(self) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
         """Return times and rows in the order of the file."""
-        table = self.table
-        if self.form != "contiguous":
-            for start, rows in table.blocks():
-                yield epochs_of(rows, start, table.name), rows
-            return
-        for start, rows in _by_instance(table, self.instances, self.folder):
+        table, by_instance = self.table, self.form == "contiguous"
+        for start, rows in _by_instance(table, self.instances, self.folder) if by_instance else table.blocks():
             yield epochs_of(rows, start, table.name), rows
 
     def _write_index(self, file: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +25,7 @@ from cfagg.runtime.publishing import put, refusals_of, sync_tree
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Searched", "Table", "TableIndex", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table", "resolve"]
+__all__ = ["Searched", "Table", "TableIndex", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table"]
 
 #: Largest number of columns of a table, since a search reads whole rows.
 _WIDEST = 1 << 20
@@ -158,16 +158,6 @@ _CACHED, _EACH = 2**26, 2**10
 _TOGETHER = 2**16
 
 
-def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
-    """Return the ranges of rows of intervals; `rows` finds the rows of strictly increasing epochs."""
-    wanted, back = np.unique(np.concatenate([lo, hi]), return_inverse=True)
-    found = rows(wanted)[back.reshape(-1)]
-    out = np.empty((len(lo), 2), np.int64)
-    out[:, 0] = found[: len(lo)]
-    np.maximum(out[:, 0], found[len(lo) :], out=out[:, 1])
-    return out
-
-
 class Searched(ABC):
     """An index that finds the first rows not before given epochs (see `Index` for the methods)."""
 
@@ -176,7 +166,9 @@ class Searched(ABC):
 
     def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
         """Return ranges of rows for many intervals, shape (m, 2)."""
-        return resolve(*as_intervals(lo, hi), self._rows)
+        wanted, back = np.unique(np.concatenate(as_intervals(lo, hi)), return_inverse=True)
+        found = self._rows(wanted)[back.reshape(2, -1)]
+        return np.stack([found[0], np.maximum(found[0], found[1])], axis=1)
 
     def validate(self, full: bool = False) -> list[Problem]:
         """Return the problems of some entries, or of all."""

@@ -226,10 +226,8 @@ class _Reader:
         geometry = self.geometry
         found: dict[str, Int64] = {}
         own: dict[str, Int64] = {}
-        for i, (dim, part) in enumerate(zip(geometry.dims, slices, strict=True)):
-            view = [1] * len(shape)
-            view[i] = shape[i]
-            own[dim] = np.broadcast_to(np.arange(part.start, part.stop).reshape(view), shape).ravel()
+        for i, dim in enumerate(geometry.dims):
+            own[dim] = _along(i, slices, shape)
         todo = [d for d in geometry.dims if d in geometry.links]
         while todo:
             dim = todo.pop()
@@ -265,7 +263,7 @@ class _Reader:
         variable = self.variables[name]
         low, high = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
         low = max(low, 0)
-        stored = self._stored(name, (slice(low, max(low, high)),))
+        stored = self.readers[name].read((slice(low, max(low, high)),))
         values = numbers_of(stored, variable.attributes, f"{self.path}, variable {name!r}")
         missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         whole = np.where(missing, -1, values).astype(np.int64)
@@ -282,7 +280,7 @@ class _Reader:
         size = self.geometry.sizes[target]
         if size > _MOST_INSTANCES:
             raise ConventionError(f"{self.path}: dimension {target} has {size} elements, more than {_MOST_INSTANCES}")
-        stored = self._stored(name, (slice(0, size),))
+        stored = self.readers[name].read((slice(0, size),))
         counts = numbers_of(stored, self.variables[name].attributes, f"{self.path}, variable {name!r}")
         counts = np.where(np.isnan(counts), 0, counts) if counts.dtype.kind == "f" else counts
         edges = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
@@ -303,7 +301,7 @@ class _Reader:
         dims = self.geometry.dims
         if all(d in dims for d in variable.dims):
             key = tuple(slices[dims.index(d)] for d in variable.dims)
-            values = numbers_of(self._stored(name, key), variable.attributes, where)
+            values = numbers_of(self.readers[name].read(key), variable.attributes, where)
             order = sorted(range(len(variable.dims)), key=lambda i: dims.index(variable.dims[i]))
             sizes = [shape[i] if d in variable.dims else 1 for i, d in enumerate(dims)]
             return np.broadcast_to(values.transpose(order).reshape(sizes), shape).ravel()
@@ -312,24 +310,16 @@ class _Reader:
             if size > _MOST_INSTANCES:
                 raise ConventionError(f"{where}: {size} values are more than {_MOST_INSTANCES}")
             everything = tuple(slice(0, self.geometry.sizes[d]) for d in variable.dims)
-            stored = self._stored(name, everything)
+            stored = self.readers[name].read(everything)
             self.small[name] = numbers_of(stored, variable.attributes, where)
         index = []
         for dim in variable.dims:
             if dim in at:
                 index.append(np.maximum(at[dim], 0))
             else:
-                i = dims.index(dim)
-                view = [1] * len(shape)
-                view[i] = shape[i]
-                steps = np.arange(slices[i].start, slices[i].stop).reshape(view)
-                index.append(np.broadcast_to(steps, shape).ravel())
+                index.append(_along(dims.index(dim), slices, shape))
         found: npt.NDArray[Any] = self.small[name][tuple(index)]
         return found
-
-    def _stored(self, name: str, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Return stored values of a variable of the root group."""
-        return self.readers[name].read(slices)
 
     def _degrees(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return latitudes or longitudes in degrees, as real numbers."""
@@ -347,6 +337,12 @@ class _Reader:
 
 #: Units of degrees, unless to the west or south.
 _EAST_OR_NORTH = re.compile(r"degrees?(?![ _]?[ws])", re.IGNORECASE)
+
+
+def _along(i: int, slices: tuple[slice, ...], shape: tuple[int, ...]) -> Int64:
+    """Return the position of each element of a block along one of its dimensions."""
+    view = [-1 if d == i else 1 for d in range(len(shape))]
+    return np.broadcast_to(np.arange(slices[i].start, slices[i].stop).reshape(view), shape).ravel()
 
 
 def _more(wrong: npt.NDArray[np.bool_]) -> str:

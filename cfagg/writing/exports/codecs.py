@@ -28,11 +28,7 @@ _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
 def canonical(codecs: Sequence[Codec], itemsize: int) -> tuple[Codec, ...]:
-    """Return filters with only what decoding needs, so that those of different compression levels are equal.
-
-    >>> canonical([(2, (4,)), (1, (6,))], 4)
-    ((2, (4,)), (1, ()))
-    """
+    """Return filters with only what decoding needs, so that those of different compression levels are equal."""
     return tuple((n, ((*given, itemsize)[0],) if n == _SHUFFLE else ()) for n, given in codecs)
 
 

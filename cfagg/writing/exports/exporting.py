@@ -50,11 +50,9 @@ def export(
     word_size: int | None = None,
     target_options: dict[str, Any] | None = None,
 ) -> Report:
-    """Write references to the values of a source; if something is inexpressible, raise a `LossError` that lists it.
-
-    ``"kerchunk"`` is JSON, or the Parquet layout if the name ends with ``.parquet`` or ``.parq``; ``"icechunk"`` is
-    a repository in a directory.
-    """
+    """Write references to the values of a source; if something is inexpressible, raise a `LossError` that lists it."""
+    # `"kerchunk"` is JSON, or the Parquet layout if the name ends with `.parquet` or `.parq`; `"icechunk"` is a
+    # repository in a directory.
     if not is_one(to, EXPORTS):
         raise OptionError(f"to={shown(to)} is not one of {', '.join(map(repr, EXPORTS))}")
     name = a_path(output, "output", expected="name a file")

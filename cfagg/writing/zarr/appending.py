@@ -108,10 +108,8 @@ def append_to(
     workers: int | None = None,
     after: Sequence[Callable[[Place, Appended], Any]] = (),
 ) -> Appended:
-    """Append a dataset, or arrays by name, to a group of a store; `cfagg.api.appending.append` describes it.
-
-    The callables `after` are called after publishing, while no other process can write to the store.
-    """
+    """Append a dataset, or arrays by name, to a group of a store; `cfagg.api.appending.append` describes it."""
+    # The callables `after` are called after publishing, while no other process can write to the store.
     if not is_one(on_loss, ("error", "drop")):
         raise OptionError(f"on_loss={on_loss!r} is neither 'error' nor 'drop'")
     with contextlib.ExitStack() as stack:

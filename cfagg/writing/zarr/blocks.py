@@ -61,13 +61,7 @@ class Blocks:
 
 
 def has_unknown(array: Any) -> bool:
-    """Return whether an array is a Dask array with unknown block lengths.
-
-    >>> import dask.array as da
-    >>> x = da.arange(10, chunks=5)
-    >>> has_unknown(x[x > 3]), has_unknown(x)
-    (True, False)
-    """
+    """Return whether an array is a Dask array with unknown block lengths."""
     # Datasets of xarray have chunks too, but raise if those of two variables differ.
     if not hasattr(array, "__dask_graph__") or not hasattr(array, "numblocks"):
         return False
@@ -121,18 +115,8 @@ def write_blocks(
     codec: Codec | None = None,
     client: Any = None,
 ) -> StoreReport:
-    """Write Dask arrays into a new Zarr store (version 3), each block as a chunk, in one computation.
-
-    Dimensions of the same name must turn out equally long. Without a client, the current scheduler is used.
-
-    >>> import tempfile, cfagg, dask.array as da
-    >>> store = tempfile.mkdtemp() + "/warm.zarr"
-    >>> t = da.arange(12, chunks=4)
-    >>> report = write_blocks({"warm": Blocks(t[(t < 3) | (t > 8)], ("time",))}, store)
-    >>> warm = cfagg.open_array(store, "warm")
-    >>> warm.chunks, warm[...]
-    (((3, 3),), array([ 0,  1,  2,  9, 10, 11]))
-    """
+    """Write Dask arrays into a new Zarr store (version 3), each block as a chunk, in one computation."""
+    # Dimensions of the same name must turn out equally long. Without a client, the current scheduler is used.
     import dask
 
     codec = codec or Codec("zstd")

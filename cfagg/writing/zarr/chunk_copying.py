@@ -140,10 +140,8 @@ class CopyJob:
         return zip(*(p[held].tolist() for p in places), strict=True)
 
     def _matched(self, leaf: Leaf) -> tuple[list[Int64], list[Int64], bool] | None:
-        """Return, per dimension, cells of the new array that chunks of a source fill exactly, and these chunks.
-
-        Also return whether these are whole objects rather than parts of shards. Return `None` if there are none.
-        """
+        """Return, per dimension, cells of the new array that chunks of a source fill exactly, and these chunks."""
+        # Also return whether these are whole objects rather than parts of shards. Return `None` if there are none.
         if leaf.array is None or leaf.form is None or self.form is None or leaf.form.key != self.form.key:
             return None
         if leaf.reader.dtype != self.made.dtype or 0 in self.made.shape:

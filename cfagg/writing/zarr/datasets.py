@@ -38,10 +38,8 @@ def write_dataset(
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> StoreReport:
-    """Write an xarray dataset into a new store.
-
-    Dask arrays are computed by the configured dask scheduler, and others are read by threads.
-    """
+    """Write an xarray dataset into a new store."""
+    # Dask arrays are computed by the configured dask scheduler, and others are read by threads.
     import xarray
 
     lazy = [v._data for v in dataset.variables.values() if not v._in_memory]

@@ -26,11 +26,7 @@ _CHUNK, _MOST = 2**22, 2**28
 
 
 def named(given: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """Return a mapping with its keys as text, each checked to be a name that an array of a store can have.
-
-    >>> named({1: "a"}, "labels")
-    {'1': 'a'}
-    """
+    """Return a mapping with its keys as text, each checked to be a name that an array of a store can have."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = str(key)
@@ -101,10 +97,8 @@ def store_documents(
 
 
 def as_regular(grid: Grid, dimensions: Collection[int] | None = None) -> Grid:
-    """Return a grid of equal chunks, except for shorter last ones, as a regular grid; return any other unchanged.
-
-    Only `dimensions` are considered, by default all.
-    """
+    """Return a grid of equal chunks, except for shorter last ones, as a regular grid; return any other unchanged."""
+    # Only `dimensions` are considered, by default all.
     axes = [
         _as_regular(axis, n) if dimensions is None or d in dimensions else axis
         for d, (axis, n) in enumerate(zip(grid.axes, grid.shape, strict=True))

@@ -67,20 +67,10 @@ def grow(
     count: int,
     opens: Opens | None = None,
 ) -> Growth:
-    """Return the growth of an array by `count` along a dimension; `documents` are those of the array, by file name.
-
-    `opens` opens stored objects of stores that are neither directories nor URLs.
-
-    On a regular grid the last chunk is filled first, and the rest is whole chunks.  On a rectilinear grid the rest is
-    one new edge, which joins the run of equal ones before it.
-
-    >>> made = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 9]]]}}
-    >>> document = {"zarr_format": 3, "node_type": "array", "shape": [9], "data_type": "int8", "chunk_grid": made,
-    ...             "chunk_key_encoding": "default", "fill_value": 0, "codecs": ["bytes"], "attributes": {}}
-    >>> growth = grow("/a.zarr", "x", {"zarr.json": document}, 0, 1)
-    >>> growth.document["chunk_grid"]["configuration"]["chunk_shapes"], growth.tail.key((2,))
-    ([[[1, 10]]], 'c/9')
-    """
+    """Return the growth of an array by `count` along a dimension; `documents` are those of the array, by file name."""
+    # `opens` opens stored objects of stores that are neither directories nor URLs.
+    # On a regular grid the last chunk is filled first, and the rest is whole chunks.  On a rectilinear grid the rest is
+    # one new edge, which joins the run of equal ones before it.
     zarr_format = 3 if "zarr.json" in documents else 2
     name = "zarr.json" if zarr_format == 3 else ".zarray"
     document = dict(documents[name])

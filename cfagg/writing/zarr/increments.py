@@ -167,10 +167,8 @@ def _bounds_of(node: Node | None) -> tuple[Any, ...]:
 def _form_of_variable(
     variable: xr.Variable, target: Form, where: str, *, plain: bool, is_converted: bool
 ) -> tuple[Form, bool]:
-    """Return the form of appended values, and whether they are stored values that are not decoded yet.
-
-    Units that differ from those of the store are refused, unless values are converted.
-    """
+    """Return the form of appended values, and whether they are stored values that are not decoded yet."""
+    # Units that differ from those of the store are refused, unless values are converted.
     attributes = variable.attrs
     dtype = np.dtype(variable.dtype)
     if plain or dtype.kind in "MmOUST":

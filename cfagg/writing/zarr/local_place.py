@@ -125,11 +125,9 @@ class LocalPlace:
         return self.swap_all([(key, data, tag)])[0]
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Replace files, each in the state of a tag, and the last once all others are on disk; return when it is too.
-
-        This waits for the disk four times, however many files there are: for all data; for the names of files that were
-        put or staged; for the names of the swapped ones; and for the name of the last one.
-        """
+        """Replace files, each in the state of a tag, and the last once all others are on disk; return when it is."""
+        # This waits for the disk four times, however many files there are: for all data; for the names of files that
+        # were put or staged; for the names of the swapped ones; and for the name of the last one.
         made, path = [], self.store
         with self._lock:
             written, self._written = self._written, []

@@ -291,11 +291,9 @@ class NewPlace:
 def new_store(
     target: str | os.PathLike[str], *, overwrite: bool = False, target_options: Mapping[str, Any] | None = None
 ) -> Iterator[NewPlace]:
-    """Yield the place of a new store, which exists once it is published; if it is not, nothing is left behind.
-
-    With `overwrite`, an existing store is replaced: on this machine it stays until the new one is complete; in an
-    object store it is removed first, with a warning. Only one process can write a store at a time.
-    """
+    """Yield the place of a new store, which exists once it is published; if it is not, nothing is left behind."""
+    # With `overwrite`, an existing store is replaced: on this machine it stays until the new one is complete; in an
+    # object store it is removed first, with a warning. Only one process can write a store at a time.
     if is_url(a_path(target, "target", expected="name a directory for the store")) or target_options:
         there = a_place(target, target_options, name="target", expected="name a directory for the store",
                         options_name="target_options")  # fmt: skip
@@ -327,10 +325,8 @@ class _Beside(Workplace):
     doing = "writing the same store"
 
     def new_parts(self) -> str:
-        """Make a directory for incomplete files of this run only.
-
-        Workers whose client was killed finish their current task, but no longer find their directory.
-        """
+        """Make a directory for incomplete files of this run only."""
+        # Workers whose client was killed finish their current task, but no longer find their directory.
         parts = self.root / "parts" / secrets.token_hex(8)
         parts.mkdir(parents=True)
         return str(parts)

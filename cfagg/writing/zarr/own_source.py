@@ -28,11 +28,9 @@ _LOOKED_INTO = 2**20
 
 
 def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bool) -> None:
-    """Raise if any of the given data may be read from a store that would be removed before they are written.
-
-    Any object that reads from a store (a dask graph, an xarray or zarr-python array, a reader) contains its location:
-    all texts found while pickling the object are checked. A local store stays until the new one is complete.
-    """
+    """Raise if any of the given data may be read from a store that would be removed before they are written."""
+    # Any object that reads from a store (a dask graph, an xarray or zarr-python array, a reader) contains its location:
+    # all texts found while pickling the object are checked. A local store stays until the new one is complete.
     name = a_path(target, "target", expected="name a directory for the store")
     if not overwrite or not is_url(name):
         return

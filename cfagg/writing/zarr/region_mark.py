@@ -29,10 +29,8 @@ _MARKS = ".cfagg-region"
 def fenced(
     objects: ObjectStore, part: Mapping[str, tuple[int, int | None]], *, workers: bool
 ) -> Iterator[Fenced | None]:
-    """Yield what workers use to write into a part of a store, or `None` without workers; fence them off afterwards.
-
-    `TargetError` is raised if another run may still be writing there.
-    """
+    """Yield what workers use to write into a part of a store, or `None` without workers; fence them off afterwards."""
+    # `TargetError` is raised if another run may still be writing there.
     name = f"{_MARKS}/{secrets.token_hex(16)}"
     mark = json.dumps({**who(), "part": {d: list(p) for d, p in part.items()}, "holder": name}).encode()
     if not workers:

@@ -71,11 +71,7 @@ class Form:
 
 
 def form_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str, fill: Any = None) -> Form:
-    """Return the stored form of a variable from its attributes; `fill` is a fill value given elsewhere.
-
-    >>> form_of({"scale_factor": 0.5, "_FillValue": -1}, np.dtype("i2"), "a")
-    Form(dtype=dtype('int16'), scale=0.5, offset=0.0, fills=(-1,), unsigned='', units=None, calendar=None)
-    """
+    """Return the stored form of a variable from its attributes; `fill` is a fill value given elsewhere."""
     fills: list[Any] = []
     for value in (attributes.get("_FillValue"), fill, attributes.get("missing_value")):
         if value is not None:
@@ -118,10 +114,8 @@ def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 
 def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable[[Values], Values]:
-    """Return the function that converts values of an increment to the stored values of an array.
-
-    Its input is stored in the form `source`, or else decoded (`is_stored` false): dates, and NaN for missing.
-    """
+    """Return the function that converts values of an increment to the stored values of an array."""
+    # Its input is stored in the form `source`, or else decoded (`is_stored` false): dates, and NaN for missing.
     if target.dtype.kind in TEXT:
         return lambda values: stored_text(values, target.dtype, target.fills, where)
     if source.dtype.kind in "Mm" or (source.dtype.kind == "O" and target.is_time):
