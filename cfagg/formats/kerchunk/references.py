@@ -108,14 +108,9 @@ def unpacked(raw: bytes, name: str) -> bytes:
 
 def parse(text: bytes, name: str) -> Table:
     """Return the references of a JSON text."""
-    try:
-        found = json.loads(text)
-    except RecursionError as error:
-        raise LimitError(f"{name} is nested too deeply") from error
-    except ValueError as error:
-        raise SourceError(f"{name} is not JSON: {error}; write it again") from error
-    if not isinstance(found, dict):
-        raise SourceError(f"{name} holds a JSON {type(found).__name__}, expected an object with references")
+    from cfagg.formats.zarr import documents
+
+    found = documents.parse(text, name)
     if isinstance(found.get("refs"), dict) and "version" not in found:
         raise SourceError(
             f"{name} has 'refs', but no 'version', without which 'refs' would be a key of the store; write "

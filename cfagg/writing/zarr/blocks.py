@@ -26,7 +26,7 @@ from cfagg.errors.arguments import a_mapping, names
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.attributes import encoded_fill, fill_of, group_attributes, variable_attributes
 from cfagg.formats.zarr.consolidated import consolidated
-from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
+from cfagg.formats.zarr.creating import NewArray, array_documents, chunk_key, document_bytes, group_documents
 from cfagg.formats.zarr.encoding import Encoder, encoder_of, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.written_codecs import Codec
@@ -260,7 +260,7 @@ class _Plan:
             for place in np.argwhere(table[..., _BYTES] > 0).tolist():
                 index = tuple(place)
                 new = [int(n[i]) for n, i in zip(numbers, index, strict=True)]
-                yield unplaced(self.name, index, table[index]), _key(self.name, new)
+                yield unplaced(self.name, index, table[index]), chunk_key(self.name, new, 3)
 
         move_all(keys, moves())
 
@@ -306,7 +306,7 @@ def _write(
     encode = _encoder(codecs, dtype, name).encode
     stored = encode(values if whole is None else padded(values, whole, fill))
     row[..., _BYTES], row[..., _CHECKSUM] = len(stored), crc32(stored)
-    keys.put(_key(name, index) if placed else unplaced(name, index, row.reshape(-1)), stored)
+    keys.put(chunk_key(name, index, 3) if placed else unplaced(name, index, row.reshape(-1)), stored)
     return row
 
 
@@ -336,11 +336,6 @@ def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:
             "before selecting from them"
         )
     return values.astype(dtype, copy=False)
-
-
-def _key(name: str, index: Sequence[int]) -> str:
-    """Return the key of a chunk."""
-    return "/".join([name, "c", *map(str, index)])
 
 
 def unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:

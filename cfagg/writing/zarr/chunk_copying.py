@@ -89,7 +89,7 @@ class CopyJob:
         if largest * max(self.made.dtype.itemsize, 1) > limits.MAX_CHUNK:
             raise LimitError(f"{self.array!r} has chunks of {largest:,} elements, which are too large to be written")
         prefix = f"{self.made.path}/"
-        with closing(run_threads(_do, self._tasks(keys, prefix), workers, "write")) as results:
+        with closing(run_threads(lambda task: task(), self._tasks(keys, prefix), workers, "write")) as results:
             for chunks, copied, stored in results:
                 self.chunks += chunks
                 self.copied += copied
@@ -164,9 +164,7 @@ class CopyJob:
                     self._known[key] = found
             rows.append(found[0])
             own.append(found[1])
-        if not all(len(r) for r in rows):
-            return None
-        return rows, own, whole
+        return (rows, own, whole) if all(map(len, rows)) else None
 
     def filled(self, shape: tuple[int, ...], value: Any) -> bytes:
         """Return the encoded bytes of a chunk filled with one value."""
@@ -178,10 +176,9 @@ class CopyJob:
     def encoded(self, values: npt.NDArray[Any], shape: tuple[int, ...]) -> bytes:
         """Return the encoded bytes of an object (a chunk or a shard), filled beyond the end of the array."""
         made = self.made
-        encode = encoder(made).encode
+        encode, whole = encoder(made).encode, padded(values, shape, made.fill_value)
         if made.objects is made.grid:
-            return encode(padded(values, shape, made.fill_value))
-        whole = padded(values, shape, made.fill_value)
+            return encode(whole)
         inner = [a.chunk if isinstance(a, Regular) else 1 for a in made.grid.axes]
         starts = itertools.product(*(range(0, n, m) for n, m in zip(shape, inner, strict=True)))
         boxes = (tuple(slice(a, a + m) for a, m in zip(start, inner, strict=True)) for start in starts)
@@ -224,7 +221,7 @@ class _Copies:
             elif same:
                 continue
             else:
-                size = self.keys.put(key, self.job.filled(_object_shape(made, index), array.fill_value))
+                size = self.keys.put(key, self.job.filled(made.objects.whole(index), array.fill_value))
             chunks += 1
             stored += size
         return chunks, copied, stored
@@ -248,22 +245,8 @@ class _Encoded:
             raise UnsupportedError(
                 f"{self.job.array!r} holds objects other than strings, such as dates, which cannot be written"
             )
-        data = self.job.encoded(values, _object_shape(made, self.index))
+        data = self.job.encoded(values, made.objects.whole(self.index))
         return 1, 0, self.keys.put(f"{self.prefix}{made.key(self.index)}", data)
-
-
-def _do(task: _Copies | _Encoded) -> tuple[int, int, int]:
-    return task()
-
-
-def _object_shape(made: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
-    """Return the stored shape of a chunk or shard."""
-    if made.objects is made.grid:
-        return made.grid.whole(index)
-    return tuple(
-        a.chunk if isinstance(a, Regular) else int(a[i + 1] - a[i])
-        for a, i in zip(made.objects.axes, index, strict=True)
-    )
 
 
 def _same_fill(array: ZarrArray, made: ZarrArray) -> bool:

@@ -17,7 +17,6 @@ from cfagg.formats.codecs import DamagedError
 from cfagg.formats.zarr.chunks import decoded_chunk
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.encoding import Encoder, encoder, shard_bytes
-from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Opened, Shards, find_shards
 from cfagg.model import Regular
 from cfagg.writing.zarr.growing import Growth, Tail
@@ -70,8 +69,7 @@ def check_growth(growth: Growth) -> Encoder:
     for k in {*growth.objects[:1], *growth.objects[-1:]}:
         index = [0] * tail.ndim
         index[tail.axis] = k
-        shape = [b - a for a, b in _full(tail, index)]
-        nbytes = math.prod(shape) * tail.dtype.itemsize
+        nbytes = math.prod(tail.objects.whole(index)) * tail.dtype.itemsize
         if nbytes > limits.MAX_CHUNK:
             raise LimitError(
                 f"{tail.store}: array {tail.path!r} would have a chunk of {nbytes:,} bytes, expected at most "
@@ -126,9 +124,9 @@ def _chunk(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
 def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any]) -> bytes:
     """Return a shard: complete chunks unchanged, chunks with new values encoded."""
     growth, tail, begin = slab.growth, slab.growth.tail, slab.begin
-    extent = _full(tail, index)
     inner = [axis.chunk if isinstance(axis, Regular) else 1 for axis in tail.grid.axes]
-    counts = [(b - a) // n for (a, b), n in zip(extent, inner, strict=True)]
+    counts = [size // n for size, n in zip(tail.objects.whole(index), inner, strict=True)]
+    extent = tail.objects.extent(index)
     stored = place.read(key) if begin < growth.former else None
     # Specific to this object, so that its index is read only once.
     shards = None if stored is None else _shards(tail)
@@ -140,13 +138,15 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
         low = begin + lows[d]
         if any(c * n >= size for c, n, size in zip(chunk, inner, tail.shape, strict=True)):
             parts.append(None)
-        elif low + inner[d] <= growth.former:
-            kept = None if stored is None or shards is None else _part(shards, tail, stored[0], index, chunk, key)
+            continue
+        kept = None
+        if low < growth.former and stored is not None and shards is not None:
+            kept = _part(shards, tail, stored[0], index, chunk, key)
+        if low + inner[d] <= growth.former:
             parts.append(kept)
         else:
             whole = np.full(inner, tail.fill_value, tail.dtype)
             if low < growth.former:
-                kept = None if stored is None or shards is None else _part(shards, tail, stored[0], index, chunk, key)
                 former: npt.NDArray[Any] | None
                 if tail.dtype.kind in TEXT:
                     former = former_text(tail, chunk, None if stored is None else stored[0])
@@ -225,14 +225,3 @@ def _fill(whole: npt.NDArray[Any], values: npt.NDArray[Any], axis: int, start: i
     box = [slice(0, n) for n in values.shape]
     box[axis] = slice(start, start + values.shape[axis])
     whole[tuple(box)] = values
-
-
-def _full(array: ZarrArray, index: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the full extent of an object, even if it reaches beyond the array."""
-    found = []
-    for axis, i in zip(array.objects.axes, index, strict=True):
-        if isinstance(axis, Regular):
-            found.append((i * axis.chunk, (i + 1) * axis.chunk))
-        else:
-            found.append((int(axis[i]), int(axis[i + 1])))
-    return found

@@ -52,7 +52,7 @@ def write_dataset(
         computed = [job.computed(place.keys) for job in jobs if job.is_dask]
         sizes = [int(n) for found in _compute(computed) for n in np.asarray(found).reshape(-1) if n >= 0]
         tasks = (task for job in jobs if not job.is_dask for task in job.tasks(place.keys))
-        with closing(run_threads(_do, tasks, worker_count(workers), "write")) as results:
+        with closing(run_threads(lambda task: task(), tasks, worker_count(workers), "write")) as results:
             sizes += results
         place.publish(store_documents(documents, about))
     notes = tuple(rectilinear_note(job.made.path) for job in jobs if not is_regular(job.made.grid))
@@ -79,10 +79,6 @@ def _compute(arrays: list[Any]) -> tuple[Any, ...]:
 
     found: tuple[Any, ...] = dask.compute(*arrays)
     return found
-
-
-def _do(task: _Block) -> int:
-    return task()
 
 
 def _job(name: str, variable: Any) -> _Job:
