@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -116,16 +116,8 @@ class Fields:
 
     def take(self, index: Any) -> Fields:
         """Return some of the fields, by a slice, mask or array of indices."""
-        return Fields(
-            self.integers[index],
-            self.reals[index],
-            self.header_offset[index],
-            self.data_offset[index],
-            self.data_length[index],
-            self.word_size,
-            self.byteorder,
-            self.marker_size,
-        )
+        names = ("integers", "reals", "header_offset", "data_offset", "data_length")
+        return replace(self, **{name: getattr(self, name)[index] for name in names})
 
     @property
     def form(self) -> Form:

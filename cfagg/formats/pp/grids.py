@@ -191,9 +191,7 @@ def _described(kind: int, *, rotated: bool) -> tuple[str, dict[str, Any]]:
     """Return name and attributes of the coordinate of an axis."""
     if kind in _AXES:
         return _AXES[kind]
-    name = "latitude" if kind == _LATITUDE else "longitude"
-    units = "degrees_north" if kind == _LATITUDE else "degrees_east"
-    axis = "Y" if kind == _LATITUDE else "X"
+    name, units, axis = ("latitude", "degrees_north", "Y") if kind == _LATITUDE else ("longitude", "degrees_east", "X")
     if rotated:
         return f"grid_{name}", {"standard_name": f"grid_{name}", "units": "degrees", "axis": axis}
     return name, {"standard_name": name, "units": units, "axis": axis}

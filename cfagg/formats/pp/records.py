@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterator
+from functools import partial
 
 from cfagg.errors import CfaggError, LimitError
 from cfagg.formats.pp.fields import Fields, Form
@@ -88,25 +89,17 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
     step = size + 3 * marker
     at = count = ahead = 0
     is_remote = handle.data is not None and _is_remote(handle.data)
-    block = handle.some(step, 0, context)
+    block, damaged = handle.some(step, 0, context), partial(_damaged, handle, context)
     while at < end:
         lengths = _lengths(block, form)
         if lengths is None:
-            raise _damaged(handle, context, count, at, f"a header that goes on beyond the end, byte {end:,}")
+            raise damaged(count, at, f"a header that goes on beyond the end, byte {end:,}")
         first, second, length = lengths
         if first != size or second != size:
-            raise _damaged(
-                handle, context, count, at, f"markers {first:,} and {second:,} around its header, expected {size}"
-            )
+            raise damaged(count, at, f"markers {first:,} and {second:,} around its header, expected {size}")
         data = at + step
         if length > end - data - marker:
-            raise _damaged(
-                handle,
-                context,
-                count,
-                at,
-                f"{length:,} bytes of data, for which the file of {end:,} bytes is too short",
-            )
+            raise damaged(count, at, f"{length:,} bytes of data, for which the file of {end:,} bytes is too short")
         if count >= MOST_FIELDS:
             raise LimitError(context.said(f"{handle.key.path} has more than {MOST_FIELDS:,} fields; split it"))
         if is_remote and length < _NEAR and data + length > ahead:
@@ -116,13 +109,7 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
         # The closing marker of the data, and the next header with its markers, are read at once.
         more = handle.some(marker + step, data + length, context)
         if more[:marker] != block[-marker:]:
-            raise _damaged(
-                handle,
-                context,
-                count,
-                at,
-                f"a marker of {length:,} bytes before its data and a different one after them",
-            )
+            raise damaged(count, at, f"a marker of {length:,} bytes before its data and a different one after them")
         yield block[marker : marker + size], at, data, length
         at, block, count = data + length + marker, more[marker:], count + 1
 

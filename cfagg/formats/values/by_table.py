@@ -59,7 +59,7 @@ def _placed(checked: Checked, table: ChunkTable, slices: Sequence[slice], contex
         found = entries(table, cells) or itertools.repeat((0, None, 0))
         for touch, cell, entry in zip(batch, cells, found, strict=False):
             if entry[1] is None and fill is None:
-                raise damaged(checked, touch[0], ValueError("it is not stored"), context)
+                raise damaged(checked, touch[0], "it is not stored", context)
             yield touch, table.shape(touch[0]), cell, entry, fill
 
 
@@ -112,7 +112,7 @@ def raw(
         scratch.give_back()
 
 
-def damaged(checked: Checked, index: tuple[int, ...], error: Exception, context: Context) -> CfaggError:
+def damaged(checked: Checked, index: tuple[int, ...], error: object, context: Context) -> CfaggError:
     """Return the error about a chunk that does not decode."""
     return context.damage(
         f"chunk {index} of {checked.dataset!r} in {checked.handle.key.path} is damaged: {error}; restore the file"
@@ -153,18 +153,11 @@ def _held(
                 f"reaches to byte {offset + size}; restore the file"
             )
         if size > most:
-            raise damaged(
-                checked, index, ValueError(f"it is stored in {size:,} bytes, expected at most {most:,}"), context
-            )
+            raise damaged(checked, index, f"it is stored in {size:,} bytes, expected at most {most:,}", context)
         largest = filters.decoded_most(size, mask, encoding)
         if largest is not None and largest < nbytes:
             # Before memory is allocated for a result that is impossible.
-            raise damaged(
-                checked,
-                index,
-                ValueError(f"it decodes to at most {largest:,} bytes, expected {nbytes:,}"),
-                context,
-            )
+            raise damaged(checked, index, f"it decodes to at most {largest:,} bytes, expected {nbytes:,}", context)
         if size == nbytes >= _LARGE and is_plain and filters.is_few(within, shape):
             yield one, Contiguous(offset, 0, encoding)
             continue

@@ -44,11 +44,10 @@ def listed(array: ZarrArray) -> Iterator[ZarrArray]:
         group, path = node_folder(array.store, "/".join(parts[:depth])), "/".join(parts[depth:])
         name = ".zmetadata" if array.zarr_format == 2 else "zarr.json"
         found = read_document(group, name, array.store, array.allow)
-        whole: Any = None if found is None else found.content
-        if array.zarr_format == 3 and found is not None:
-            whole = found.content.get("consolidated_metadata")
-        held = whole.get("metadata") if isinstance(whole, dict) else None
-        if not isinstance(held, dict):
+        if found is None:
+            continue
+        held = _held(found.content if array.zarr_format == 2 else found.content.get("consolidated_metadata"))
+        if held is None:
             continue
         keys = {f"{path}/zarr.json": held.get(path)} if array.zarr_format == 3 else held
         if keys.get(f"{path}/{'.zarray' if array.zarr_format == 2 else 'zarr.json'}") is not None:
@@ -58,15 +57,12 @@ def listed(array: ZarrArray) -> Iterator[ZarrArray]:
 
 def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return the root document of version 3 with new documents of a group, or `None` if nothing changes."""
-    whole = root.get("consolidated_metadata")
-    held = whole.get("metadata") if isinstance(whole, dict) else None
-    if not isinstance(whole, dict) or not isinstance(held, dict):
+    held = _held(root.get("consolidated_metadata"))
+    if held is None:
         return None
     others = {k: v for k, v in held.items() if k != group and not k.startswith(f"{group}/")}
     new = {"/".join(filter(None, (group, name))): _listed(d["zarr.json"]) for name, d in nodes.items()}
-    if others | new == held:
-        return None
-    return {**root, "consolidated_metadata": {**whole, "metadata": dict(sorted((others | new).items()))}}
+    return None if others | new == held else _with(root, others | new)
 
 
 def with_nodes(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -80,14 +76,11 @@ def with_nodes(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[
     >>> found["consolidated_metadata"]["metadata"]["g/a"]["shape"]
     [2]
     """
-    whole = root.get("consolidated_metadata")
-    held = whole.get("metadata") if isinstance(whole, dict) else None
-    if not isinstance(whole, dict) or not isinstance(held, dict) or group not in held:
+    held = _held(root.get("consolidated_metadata"))
+    if held is None or group not in held:
         return None
     new = held | {"/".join(filter(None, (group, name))): _listed(d) for name, d in nodes.items()}
-    if new == held:
-        return None
-    return {**root, "consolidated_metadata": {**whole, "metadata": dict(sorted(new.items()))}}
+    return None if new == held else _with(root, new)
 
 
 def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
@@ -96,6 +89,18 @@ def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
     if not isinstance(held, dict) or not any(k.startswith(f"{group}/") for k in held):
         return None
     return {**root, "metadata": {k: v for k, v in held.items() if not k.startswith(f"{group}/")}}
+
+
+def _held(whole: Any) -> dict[str, Any] | None:
+    """Return the documents in consolidated metadata by their paths, or `None` if these are of another form."""
+    held = whole.get("metadata") if isinstance(whole, dict) else None
+    return held if isinstance(held, dict) else None
+
+
+def _with(root: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a root document with other documents in its consolidated metadata."""
+    whole = {**root["consolidated_metadata"], "metadata": dict(sorted(held.items()))}
+    return {**root, "consolidated_metadata": whole}
 
 
 def _listed(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,11 +41,12 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
     waiting, changed = [found], False
     while waiting:
         one = waiting.pop()
+        codecs = [one.get("id"), one.get("name")] if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if any(isinstance(c, str) and c.lower() in _CODE for c in codecs):
+            raise UnsupportedError(
+                f"{where} uses the codec 'pickle', which executes code from the store and is never used"
+            )
         if isinstance(one, dict):
-            if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
-                raise UnsupportedError(
-                    f"{where} uses the codec 'pickle', which executes code from the store and is never used"
-                )
             if "chunk_grid" in one:
                 grid = for_listing(
                     one["chunk_grid"], one.get("shape"), where, coarse=coarse, within=_within(one.get("codecs"))
@@ -56,10 +57,6 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
                 one["chunk_grid"] = grid
             waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
         elif isinstance(one, list):
-            if any(isinstance(c, str) and c.lower() in _CODE for c in one):
-                raise UnsupportedError(
-                    f"{where} uses the codec 'pickle', which executes code from the store and is never used"
-                )
             waiting += one
     return changed
 
