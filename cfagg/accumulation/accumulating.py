@@ -12,7 +12,7 @@ from cfagg.accumulation.adopting import adopt_copy, renew
 from cfagg.accumulation.build_plan import Action, existing_group, plan_build
 from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.extending import Extension, extend
-from cfagg.accumulation.group import Group, group_path
+from cfagg.accumulation.group import Group
 from cfagg.accumulation.growing import NotInPlaceError
 from cfagg.accumulation.in_objects import build_there, discard
 from cfagg.accumulation.opening import open_group
@@ -26,7 +26,7 @@ from cfagg.errors.arguments import a_path, flags, names, paths, shared
 from cfagg.errors.extras import require
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr import open_array
-from cfagg.formats.zarr.documents import node_folder, parse, read_document
+from cfagg.formats.zarr.documents import parse, read_document
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.objects import ObjectStore
@@ -185,10 +185,8 @@ def accumulate(
         resume, budget, places,
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)
-    if array.path and not dry_run and there is None:
-        finish_dead(GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
-    elif array.path and not dry_run:
-        finish_there(array, place_of_array(array))
+    if array.path and not dry_run:
+        finish_dead(array)
     return carry_out(order, threads=threads, client=client, dry_run=dry_run, progress=progress)
 
 
@@ -215,7 +213,7 @@ def carry_out(
             return report_of(plan, plan.action.word)
         with cluster_of(client) as cluster:
             return build_there(plan, order, fitting, summers, cluster, progress)
-    shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
+    shop = GroupStaging.of(plan.array)
     # An unresponsive scheduler is detected before anything is written.
     with cluster_of(client) as cluster, working(shop, plan, order):
         if existing_group(plan.array) != plan.existing:
@@ -292,8 +290,8 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
 def _extend_here(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
     """Extend a local accumulation in place; return it and the extension, or `None` if it must be written as a whole."""
     array = open_array(store, variable)
-    shop = GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path)))
-    finish_dead(shop, array)
+    finish_dead(array)
+    shop = GroupStaging.of(array)
     shop.enter()
     try:
         group, extension = _extension(store, variable, threads, memory)
@@ -321,18 +319,12 @@ def _extend_there(store: Url, variable: str, threads: int, memory: int) -> tuple
             recorded = True
             make_there(extension.increment, group.source, place)
     except CfaggError:
-        if recorded or not _finished(store.anew, variable):
+        if recorded or not finish_there(open_array(store.anew, variable)):
             raise
     else:
-        if extension is not None or not _finished(store.anew, variable):
+        if extension is not None or not finish_there(open_array(store.anew, variable)):
             return group, extension
     return _extend_there(store.anew, variable, threads, memory)
-
-
-def _finished(store: Url, variable: str) -> bool:
-    """Finish an extension that a killed process has recorded in an object store; return whether there was one."""
-    array = open_array(store, variable)
-    return finish_there(array, place_of_array(array))
 
 
 def _extension(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.building import GroupStaging, consolidate, finish_dead, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
-from cfagg.accumulation.group import Group, Looks, adopt_command, command, group_path, stale
+from cfagg.accumulation.group import Group, Looks, adopt_command, command, stale
 from cfagg.accumulation.growing import ROWS, STAMPS
 from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
@@ -28,13 +28,13 @@ from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.source import settled, write_back
-from cfagg.accumulation.writing import Target, codec_of, finish_there, place_of_array, read_documents
+from cfagg.accumulation.writing import Target, codec_of, read_documents
 from cfagg.conventions.accumulation_fields import record
 from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
 from cfagg.formats.zarr.creating import group_documents, write_documents
-from cfagg.formats.zarr.documents import Document, node_folder, read_group
+from cfagg.formats.zarr.documents import Document, read_group
 from cfagg.runtime.publishing import refusals_of, remove, sync_tree
 from cfagg.storage.urls import Url
 
@@ -57,19 +57,14 @@ def adopt_copy(
     store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
 ) -> Report:
     """Write the stamps of the present objects into an accumulation, if their contents are the same."""
-    source = open_array(store, variable, allow=allow)
-    if isinstance(source.store, Url):
-        finish_there(source, place_of_array(source))
-    else:
-        folder = node_folder(source.store, group_path(source.path))
-        finish_dead(GroupStaging(source.store, source.path, folder), source)
+    finish_dead(open_array(store, variable, allow=allow))
     group = open_group(store, variable, allow=allow)
     if isinstance(group.source.store, Url):
         table, read, size = _table(group, progress)
         if read:
             _write_there(group, table, None)
         return _report(group, table, read, size)
-    shop = GroupStaging(group.store, group.variable, group.folder)
+    shop = GroupStaging.of(group.source)
     shop.enter()
     try:
         with refusals_of(group.folder):

@@ -40,7 +40,15 @@ from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Journal, Scratch
 from cfagg.accumulation.source import settled, unchanged, write_back
 from cfagg.accumulation.summing import PartialSums
-from cfagg.accumulation.writing import Increment, Target, place_of_array, read_documents, renew_consolidated, replaced
+from cfagg.accumulation.writing import (
+    Increment,
+    Target,
+    finish_there,
+    place_of_array,
+    read_documents,
+    renew_consolidated,
+    replaced,
+)
 from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import ZarrArray
@@ -70,6 +78,11 @@ class GroupStaging(Staging):
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):
             root = inside
         self._put_up(place, former[0] if former and not root.exists() else root)
+
+    @classmethod
+    def of(cls, array: ZarrArray) -> GroupStaging:
+        """Return the work directory for the accumulation of an array."""
+        return cls(array.store, array.path, node_folder(array.store, group_path(array.path)))
 
     def _put_up(self, place: Path, root: Path) -> None:
         names = frozenset({"identity", "records", "scratch", "increment"})
@@ -334,8 +347,12 @@ def consolidate(array: ZarrArray, folder: Path, aside: Path) -> None:
         renew(array, read_documents(folder, array.zarr_format), aside)
 
 
-def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
+def finish_dead(array: ZarrArray) -> None:
     """Finish or remove the work of a killed process; do nothing if another process is still at work."""
+    if isinstance(array.store, Url):
+        finish_there(array)
+        return
+    shop = GroupStaging.of(array)
     if not shop.root.is_dir():
         return
     try:

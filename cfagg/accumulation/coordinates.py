@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.source import coordinate_names, number_of, path_beside, stored_chunks
+from cfagg.accumulation.source import coordinate_names, number_of, path_beside, read_cells
 from cfagg.cf.packing import DECODING_ATTRIBUTES
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import open_array
@@ -90,7 +90,7 @@ def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
         if any(sizes[d] != n for d, n in zip(array.dims, array.shape, strict=True)):
             return None
         try:
-            variables[name] = (array.dims, _values(array), attributes)
+            variables[name] = (array.dims, read_cells(array), attributes)
         except CfaggError as error:
             raise SourceError(
                 f"{source.store}: coordinate {name!r} of {source.path!r} cannot be read ({error}); repair or remove it"
@@ -173,14 +173,6 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
     return out
 
 
-def _values(array: ZarrArray) -> npt.NDArray[Any]:
-    """Return all elements of an array."""
-    out = np.empty(array.shape, array.dtype)
-    for place, values in stored_chunks(array):
-        out[place] = values
-    return out
-
-
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Let zarr-python open variable-length chunks without warnings."""
@@ -241,7 +233,7 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
         return None
     # The fill value of a v2 array, often 0, is ignored, since coordinates have no missing values (CF section 2.5.1).
     decoded = decoded_array(source.store, path, source.allow)
-    return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)
+    return xr.Variable(tuple(own), array[...] if decoded is None else read_cells(decoded), attrs)
 
 
 def same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.accumulation.description import names_none
 from cfagg.accumulation.foreign_check import Terms, check_sums, find_latitude, has_deltas, holds, undo_deltas
@@ -246,8 +245,8 @@ def _places(
 ) -> tuple[Samples, ...] | None:
     """Return sample positions by the convention and as the generator writes them, or note a wrong shape."""
     before = len(problems)
-    regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
-    early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
+    regular: list[Any] = [None] * source.ndim
+    early: list[Any] = [None] * source.ndim
     for axis, size, stride in zip(axes, data.shape, strides, strict=True):
         length, dim = source.shape[axis], source.dims[axis]
         if not stride:
@@ -271,7 +270,7 @@ def _places(
             early[axis] = whole[:size]
     if len(problems) > before:
         return None
-    differ = any(a is not None and not np.array_equal(a, b) for a, b in zip(regular, early, strict=True))
+    differ = any(a is not None and not np.array_equal(a, b) for a, b in zip(early, regular, strict=True))
     return (tuple(regular), tuple(early)) if differ else (tuple(regular),)
 
 

@@ -42,20 +42,6 @@ _IDLE = ("attributes", "consolidated_metadata", "dimension_names")
 
 
 @dataclass(frozen=True, eq=False)
-class _Book:
-    """The checksums of the chunks of all arrays of a group, read on first use."""
-
-    array: CheckedArray
-
-    @cached_property
-    def table(self) -> npt.NDArray[np.uint32]:
-        return read_whole(self.array)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"array": self.array}
-
-
-@dataclass(frozen=True, eq=False)
 class CheckedArray(ZarrArray):
     """An array of a group, with the checksums of its chunks."""
 
@@ -63,14 +49,14 @@ class CheckedArray(ZarrArray):
     own: tuple[int, ...] = field(default=(), repr=False)
     #: Either the checksums of the chunks of all arrays, in which those of this array begin at `first`; or a growing
     #: table, in which `first` is the number of this array, and chunks are counted with the axis `grows` first.
-    book: _Book | GrowingTable | None = field(default=None, repr=False)
+    book: CheckedArray | GrowingTable | None = field(default=None, repr=False)
     first: int = field(default=0, repr=False)
     grows: int | None = field(default=None, repr=False)
 
     @cached_property
-    def as_book(self) -> _Book:
+    def table(self) -> npt.NDArray[np.uint32]:
         """The checksums stored in this array, read once for all arrays."""
-        return _Book(self)
+        return read_whole(self)
 
     def crc(self, index: Sequence[int]) -> int:
         """Return the CRC-32C that a stored chunk must have."""
@@ -162,7 +148,7 @@ def checked(
         out = CheckedArray(**values, book=book, first=first, grows=grows)
     elif place is not None and isinstance(book, CheckedArray):
         first, count, expected = place
-        out = CheckedArray(**values, book=book.as_book, first=first)
+        out = CheckedArray(**values, book=book, first=first)
         if first + count > book.size:
             problems.append(
                 Problem(name, f"its checksums would be {first} to {first + count}, but there are {book.size}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.group import Group
 
 __all__ = [
-    "Grouping", "Labels", "Positions", "compose", "grouping_of", "labels_of", "periods", "selected", "steps",
+    "Grouping", "Labels", "Positions", "compose", "forward", "grouping_of", "labels_of", "periods", "selected", "steps",
     "stretches_of", "time_coordinate",
 ]  # fmt: skip
 
@@ -173,8 +173,7 @@ def compose(base: Positions | None, picked: Positions, length: int) -> Positions
         if isinstance(picked, int):
             return inner[picked]
         if isinstance(picked, slice):
-            chosen = inner[picked]
-            return _forward(chosen)
+            return forward(inner[picked])
         return inner.start + inner.step * picked
     at = np.arange(length, dtype=np.int64)[base]
     return int(at[picked]) if isinstance(picked, int) else at[picked]
@@ -184,7 +183,7 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
     """Return a selection as non-negative positions."""
     if isinstance(chosen, slice):
         try:
-            return _forward(range(length)[chosen])
+            return forward(range(length)[chosen])
         except (TypeError, ValueError) as error:
             raise SelectionError(f"{where}: {chosen!r} is not a slice of whole numbers ({_text(error)})") from error
     try:
@@ -213,7 +212,7 @@ def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
     return np.where(at < 0, at + length, at)
 
 
-def _forward(positions: range) -> slice:
+def forward(positions: range) -> slice:
     """Return the slice of these positions, which may have a negative step."""
     if not positions:
         # The start of an empty range may be -1, which in a slice counts from the end.

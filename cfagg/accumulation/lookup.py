@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cfagg.accumulation.provenance import BOOLEANS, AxisIndex, Decoding, Origin, UntracedError, trace
+from cfagg.accumulation.provenance import BOOLEANS, Decoding, Origin, UntracedError, trace
 from cfagg.errors import (
     CfaggError,
     LimitError,
@@ -42,7 +40,7 @@ class UnusableError(Exception):
 def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
     """Return the accumulation of the stored array of which an array is an unmodified selection; values are not read."""
     from cfagg.accumulation.accumulated import Accumulated
-    from cfagg.accumulation.labels import Labels
+    from cfagg.accumulation.labels import Labels, forward
 
     try:
         origin = trace(array.variable)
@@ -56,7 +54,8 @@ def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
         if reason:
             raise UnusableError(reason)
     named = array if array.name is not None else array.rename(group.variable)
-    return Accumulated(group, Labels.of_array(named, [_base(p) for p in origin.picked]), trust_for)
+    base = [forward(p) if isinstance(p, range) else p for p in origin.picked]
+    return Accumulated(group, Labels.of_array(named, base), trust_for)
 
 
 @contextmanager
@@ -81,6 +80,8 @@ def guarded() -> Iterator[None]:
 
 def disagreement(group: Group, origin: Origin) -> str:
     """Return why statistics of an accumulation would differ from those of the values decoded by xarray, or ""."""
+    from cfagg.accumulation.source import in_type
+
     decoding = origin.decoding
     if group.foreign is not None or group.extra is None:
         return f"the accumulation cannot be checked: {group.foreign}"
@@ -92,7 +93,10 @@ def disagreement(group: Group, origin: Origin) -> str:
         group.dtype.kind == "u"
     ):
         return "it is decoded differently from what was accumulated (by mask_and_scale=False, or attributes changed)"
-    masked, left_out = _effective(decoding.fills, group.dtype), _effective(group.mask.fills, group.dtype)
+    # Those values that elements of this type can equal.
+    masked, left_out = (
+        {f for f in fills if in_type(f, group.dtype) == f} for fills in (decoding.fills, group.mask.fills)
+    )
     ranged = group.mask.valid_min is not None or group.mask.valid_max is not None
     if not masked <= left_out or (group.extra.excluded.missing and (masked != left_out or ranged)):
         return "the accumulation and xarray treat different values as missing (a valid range, or other fill values)"
@@ -115,43 +119,17 @@ def _open(origin: Origin) -> Group:
     # At worst, two threads open the same group.
     known = _opened.pop(key, None)
     if known is None or known.source.shape != origin.shape or is_replaced(known):
-        known = _open_anew(origin)
+        from cfagg.accumulation.opening import open_group
+
+        with warnings.catch_warnings():
+            # A group of another writer is never used here, as the reason states.
+            warnings.simplefilter("ignore", StaleAccumulationWarning)
+            known = open_group(origin.store, origin.path, allow=origin.allow)
     _opened[key] = known
     for oldest in list(_opened)[:-_KEPT]:
         _opened.pop(oldest, None)
     return known
 
 
-def _open_anew(origin: Origin) -> Group:
-    from cfagg.accumulation.opening import open_group
-
-    with warnings.catch_warnings():
-        # A group of another writer is never used here, as the reason states.
-        warnings.simplefilter("ignore", StaleAccumulationWarning)
-        return open_group(origin.store, origin.path, allow=origin.allow)
-
-
 def _unsigned(decoding: Decoding, origin: Origin) -> bool:
     return origin.dtype.kind == "u" if decoding.unsigned is None else decoding.unsigned
-
-
-def _effective(fills: Sequence[float] | frozenset[float], dtype: np.dtype[Any]) -> frozenset[float]:
-    """Return those fill values that elements of a dtype can equal."""
-    found = set()
-    for fill in fills:
-        if dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                equal = float(dtype.type(fill)) == fill
-        else:
-            info = np.iinfo(dtype)
-            equal = fill == int(fill) and info.min <= fill <= info.max if np.isfinite(fill) else False
-        if equal:
-            found.add(fill)
-    return frozenset(found)
-
-
-def _base(picked: AxisIndex) -> Any:
-    """Return the selection along an axis in the form that `Labels` requires."""
-    if isinstance(picked, range):
-        return slice(picked.start, None if picked.stop < 0 else picked.stop, picked.step)
-    return picked

@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
     missing = Missing.of(
         attributes, stored, values, scale=packing.scale, offset=packing.offset, netcdf=False, where=where
     )
-    fills = (_in_type(v, values) for v in missing.fills)
+    fills = (in_type(v, values) for v in missing.fills)
     low, high = (None if v is None or math.isnan(v) or math.isinf(v) else v for v in (missing.low, missing.high))
     return Meaning(
         values,
@@ -137,7 +137,7 @@ def number_of(value: Any, dtype: np.dtype[Any], where: str) -> Any:
     raise ConformError(f"{where} = {value!r} is not a number; correct it in the store")
 
 
-def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
+def in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
     """Return a fill value in this dtype, or `None` if no element can equal it or it is missing anyway (NaN)."""
     if not math.isfinite(value):
         return None
@@ -242,32 +242,23 @@ def area_measure(array: ZarrArray) -> str | None:
     return measures.get("area")
 
 
-def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-    """Yield the place and the stored elements of every chunk of an array, to read all of it."""
-    reader = ZarrReader(array)
-    for index in np.ndindex(array.grid.matrix_shape):
-        yield (*(slice(a, b) for a, b in array.grid.extent(index)), ...), reader.filled(index)
-
-
-def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
-    """Return the stored values of a box, given by start and stop per dimension, with fill values for missing chunks."""
-    return ZarrReader(array, workers=1).read([slice(a, b) for a, b in box])
+def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]] | None = None) -> npt.NDArray[Any]:
+    """Return the stored values of a box (start and stop per dimension) or of all; missing chunks have fill values."""
+    whole = (slice(None),) * array.ndim
+    return ZarrReader(array, workers=1).read(whole if box is None else [slice(a, b) for a, b in box])
 
 
 def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     """Return all elements of an array as real values, NaN where they are missing."""
-    from cfagg.kernels.cumulative.mask import Mask
-
-    meaning = read_meaning(array)
-    mask, packing = meaning.mask, meaning.packing
-    out = np.empty(array.shape)
-    for place, stored in stored_chunks(array):
-        raw = stored.view(meaning.dtype)
-        values = raw.astype(np.float64)
+    meaning, reader, out = read_meaning(array), ZarrReader(array), np.empty(array.shape)
+    mask, packing = mask_of(meaning.dtype, meaning.mask), meaning.packing
+    for index in np.ndindex(array.grid.matrix_shape):  # one chunk at a time, to save memory
+        stored = reader.filled(index).view(meaning.dtype)
+        values = stored.astype(np.float64)
         if packing is not None:
             values = values * packing.scale_factor + packing.add_offset
-        valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
-        out[place] = np.where(valid, values, np.nan)
+        place = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
+        out[place] = np.where(mask.valid(stored), values, np.nan)
     return out
 
 

@@ -366,9 +366,9 @@ def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
         raise replaced(array)
 
 
-def finish_there(array: ZarrArray, place: Place) -> bool:
+def finish_there(array: ZarrArray) -> bool:
     """Make the changes that a killed process has recorded in an object store; return whether there were any."""
-    key = record_key(group_path(array.path))
+    key, place = record_key(group_path(array.path)), place_of_array(array)
     found = place.read(key)
     if found is not None:
         increment = Increment.decoded(found[0])

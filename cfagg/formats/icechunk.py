@@ -173,7 +173,7 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
     # Icechunk pickles the function that it calls, by name, as for workers.  A pickled session has no key.
     try:
         pickle.dumps(provider)
-    except Exception as error:
+    except Exception as error:  # what cannot be pickled may raise anything
         raise AccessError(
             f"{place}: Icechunk asks for keys in threads of its own; give a function that can be imported by its name, "
             "as in storage_options={'credentials': function}"

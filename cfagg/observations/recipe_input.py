@@ -188,7 +188,7 @@ class Read:
                     # Without rows, columns often lack types or are absent, which is not reported.
                     with suppress(ConventionError):
                         yield check_frame(frame, "it", start, end)
-        except Exception as error:
+        except Exception as error:  # sources are anyone's code
             raise failed(error, f"source {self.name} ({self.where})", start, end) from error
 
     def reads(self) -> list[Read]:
@@ -215,7 +215,7 @@ class Filtered:
             try:
                 after = self.filter.transform(frame)
                 changed = check_frame(after, "it", start, end)
-            except Exception as error:
+            except Exception as error:  # filters are anyone's code
                 if not len(frame):  # only its columns are lost
                     continue
                 raise failed(error, f"filter {self.name} ({self.where})", start, end) from error
@@ -306,5 +306,5 @@ def prepare(step: Step, directory: Path) -> None:
             method(directory)
         except CfaggError as error:
             raise type(error)(f"source {read.name} ({read.where}): {error.message}", error.problems) from error
-        except Exception as error:
+        except Exception as error:  # sources are anyone's code
             raise SourceError(f"source {read.name} ({read.where}): {type(error).__name__}: {error}") from error

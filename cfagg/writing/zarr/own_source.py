@@ -117,7 +117,7 @@ def _texts(given: Iterable[Any]) -> set[str]:
     for one in given:
         try:
             Scanner(io.BytesIO(), protocol=pickle.HIGHEST_PROTOCOL).dump(one)
-        except Exception as error:
+        except Exception as error:  # objects of any library may raise anything
             raise TargetError(
                 "whether the data are read from the store that they would replace cannot be found out "
                 f"({type(error).__name__}); choose another target"

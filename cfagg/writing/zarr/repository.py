@@ -70,9 +70,7 @@ class Place:
         except OSError as error:
             path = self.where if isinstance(self.where, Path) else None
             raise TargetError(f"{self} was not written: {reason(error, path)}") from error
-        except Exception as error:
-            if not isinstance(error, _library().IcechunkError):
-                raise
+        except _library().IcechunkError as error:  # evaluated only once something is raised
             answer = said(error, str(self) if isinstance(self.where, Path) else self.where)
             raise TargetError(
                 f"{self} was not written, and its branch is unchanged; Icechunk reports: {reason(OSError(answer))}"
