@@ -181,12 +181,9 @@ def build(
         shop.start_anew()
     seen = settled(array)
     write_back(array)
+    begin = Journal.resume if goes_on else Journal.create
     with (
-        closing(
-            Journal.resume(shop.root, identity, count, recipe.record_type)
-            if goes_on
-            else Journal.create(shop.root, identity, count, recipe.record_type)
-        ) as journal,
+        closing(begin(shop.root, identity, count, recipe.record_type)) as journal,
         closing(Scratch(shop.scratch, recipe.window, recipe.files)) as scratch,
     ):
         done = _trusted(recipe, journal, scratch, seen) if goes_on else np.zeros(count, bool)
@@ -220,15 +217,8 @@ def build(
         neighbour.unchanged(array)
     shop.publish()
     renew(array, target.documents, shop.root)
-    report = report_of(
-        plan,
-        plan.action.word,
-        counts=excluded,
-        missing=missing,
-        nonfinite=nonfinite,
-        resumed=int(done.sum()),
-        seen=seen,
-    )
+    found = {"missing": missing, "nonfinite": nonfinite, "resumed": int(done.sum())}
+    report = report_of(plan, plan.action.word, counts=excluded, seen=seen, **found)
     shop.remove_after()
     return report
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, chunk_of, edge_of, spans_of
+from cfagg.accumulation.ranges import Edges, Fold, Part, Pick, along, chunk_of, edge_of, spans_of
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.distinct import distinct
@@ -187,16 +188,12 @@ def _contract(
     reduce: Reduce, shape: tuple[int, ...], term: Sequence[Local], rows: Callable[[], tuple[Array, ...]]
 ) -> tuple[Array, ...]:
     """Return the sums of a term, one array for each that `reduce` returns."""
-    folds = tuple(a for a, local in enumerate(term) if local.take is None)
-    pairs = 1
-    for a in folds:
-        pairs *= len(term[a].entries)
+    folds = folds_of(term)
+    pairs = math.prod(len(term[a].entries) for a in folds)
     if pairs > _FEW:
         return _one_by_one(reduce, shape, term, folds, rows)
     if pairs == 1:
-        factor = 1
-        for a in folds:
-            factor *= term[a].entries[0][2]
+        factor = math.prod(term[a].entries[0][2] for a in folds)
         box = tuple(slice(t.starts[0], t.stops[0]) if t.take is None else slice(None) for t in term)
         found = reduce(box, folds)
         if factor != 1:
@@ -227,11 +224,7 @@ def _contract(
 
 
 def _one_by_one(
-    reduce: Reduce,
-    shape: tuple[int, ...],
-    term: Sequence[Local],
-    folds: Axes,
-    rows: Callable[[], tuple[Array, ...]],
+    reduce: Reduce, shape: tuple[int, ...], term: Sequence[Local], folds: Axes, rows: Callable[[], tuple[Array, ...]]
 ) -> tuple[Array, ...]:
     """Return the sums of a term with many segments, axis by axis, starting with the one that shrinks most."""
     first = max(folds, key=lambda a: ((term[a].high - term[a].low) / len(term[a].starts), a))
@@ -269,7 +262,7 @@ def _distribute(sums: Array, axis: int, local: Local) -> Array:
     segment, coefficient, begin = by_target(local)
     # In place, so that integers remain integers.
     parts = np.take(sums, segment, axis)
-    parts *= coefficient.reshape([-1 if a == axis else 1 for a in range(sums.ndim)])
+    parts *= along(coefficient, axis, sums.ndim)
     out: Array = np.add.reduceat(parts, begin, axis)
     return out
 

@@ -175,18 +175,13 @@ def _variable(source: ZarrArray, name: str) -> list[str]:
     return [path for path in paths if opened(source, path, any_type=True) is not None][:1]
 
 
-def _measures(source: ZarrArray) -> list[str]:
-    """Return the path of the variable that attributes name for cell areas, whether it exists or not."""
-    measure = area_measure(source)
-    return [] if measure is None else [path_beside(source, measure)]
-
-
 def _areas(source: ZarrArray) -> list[str]:
     """Return the paths of the possible sources of cell areas: the area variable, else coordinates and their bounds.
 
     Of variables and bounds, these are the named ones, whether they exist or not.
     """
-    found = _measures(source)
+    measure = area_measure(source)
+    found = [] if measure is None else [path_beside(source, measure)]
     if found and opened(source, found[0], any_type=True) is not None:
         return found
     for d in source.dims:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import numpy as np
 
 from cfagg.accumulation.adding import chunks
 from cfagg.accumulation.contract import Local
@@ -16,7 +15,7 @@ from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.nodes import needs, plan_nodes
 from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.query_plan import Plan, Reading, Role, Term, extent
-from cfagg.accumulation.ranges import Pick, Request, fold
+from cfagg.accumulation.ranges import Request, part_of
 from cfagg.accumulation.sums import plan_sums, quantities
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
@@ -190,18 +189,13 @@ def _steps(group: Group, reading: Reading) -> Iterator[Step]:
     sums_of = {"raw": "cells", "data": "sums"}
     for array in reading.arrays:
         role = sums_of.get(reading.quantity, reading.quantity) if array is reading.array else "low parts"
-        elements = 0
-        for term in reading.terms:
-            cells = 1
-            for d, a in enumerate(reading.axes):
-                cells *= extent(term.parts[a], array.grid.axes[d], array.shape[d]).cells
-            elements += cells
-        yield Step(
-            array.path,
-            role,
-            tuple(_name(group, term) for term in reading.terms),
-            *_count(array, ((index, terms) for index, terms in chunks(reading)), elements),
+        extents = (
+            [extent(term.parts[a], array.grid.axes[d], array.shape[d]) for d, a in enumerate(reading.axes)]
+            for term in reading.terms
         )
+        elements = sum(math.prod(e.cells for e in each) for each in extents)
+        terms = tuple(_name(group, term) for term in reading.terms)
+        yield Step(array.path, role, terms, *_count(array, chunks(reading), elements))
 
 
 def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]], elements: int) -> Any:
@@ -238,8 +232,7 @@ def _instead(group: Group, request: Request) -> Step:
     """Return the step that would be needed without an accumulation."""
     number = decoded = cells = 1
     for a, (edges, n) in enumerate(zip(group.source.grid.axes, group.source.shape, strict=True)):
-        part = fold(request.reduced[a]) if a in request.reduced else Pick(np.asarray(request.kept[a]))
-        e = extent(part, edges, n)
+        e = extent(part_of(request, a), edges, n)
         number, cells = number * e.chunks, cells * e.cells
         decoded *= e.boxed if takes_parts(group.source) else e.decoded
     return Step(group.variable, "cells", (), number, cells, decoded * group.source.dtype.itemsize)

@@ -238,12 +238,8 @@ def _missing_after(basis: Basis) -> int:
     length = source.shape[axis] - basis.position
     if not length:
         return 0
-    combination, sums = next(iter(group.sums.items()))
-    for dims, each in group.sums.items():
-        if source.dims[axis] in dims:
-            combination, sums = dims, each
-            break
-    counts = sums.arrays.get("counts")
+    combination = next((c for c in group.sums if source.dims[axis] in c), next(iter(group.sums)))
+    counts = group.sums[combination].arrays.get("counts")
     if counts is None:
         raise NotInPlaceError("counts are not stored")
     axes = group.axes(combination)

@@ -18,7 +18,7 @@ from cfagg.accumulation.growth_tables import write_tables
 from cfagg.accumulation.integrity import read_region, read_stored, sealed
 from cfagg.accumulation.layout import ArraySpec, Layout, Level
 from cfagg.accumulation.outliers import Judgement
-from cfagg.accumulation.recipe import along
+from cfagg.accumulation.ranges import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Basis, Target
@@ -289,9 +289,10 @@ def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
 
 def missing_before(basis: Basis, layout: Layout) -> int:
     """Return the number of missing elements in the part of the array that is not read again."""
-    extra, source = basis.group.extra, basis.group.extra.source if basis.group.extra is not None else None
-    if extra is None or source is None or not extra.excluded.missing:
+    extra = basis.group.extra
+    if extra is None or not extra.excluded.missing:
         return 0
+    source = extra.source
     outliers = basis.group.outliers
     apart = 0 if outliers is None else int((outliers.positions[:, basis.axis] < basis.position).sum())
     specs = layout.sums[0]
@@ -303,9 +304,7 @@ def missing_before(basis: Basis, layout: Layout) -> int:
     box = [(n - 1, n) if a in specs.axes else (0, n) for a, n in enumerate(counts.shape)]
     limit = basis.limit(specs.axes)
     box[basis.axis] = (limit - 1, limit) if basis.axis in specs.axes else (0, limit)
-    cells = basis.position
-    for a, n in enumerate(source.shape):
-        cells *= n if a != basis.axis else 1
+    cells = basis.position * math.prod(n for a, n in enumerate(source.shape) if a != basis.axis)
     made = plan(counts.grid, [slice(*b) for b in box])
     for k in range(len(made)):
         part: Any = made.source(k)

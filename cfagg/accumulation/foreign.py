@@ -291,11 +291,7 @@ class _Trial:
 
 
 def _confirm(
-    source: ZarrArray,
-    found: Mapping[Dims, StoredSums],
-    meaning: Meaning,
-    weights: CellWeights | None,
-    generated: bool,
+    source: ZarrArray, found: Mapping[Dims, StoredSums], meaning: Meaning, weights: CellWeights | None, generated: bool
 ) -> _Trial:
     """Return the mask that the data confirm, and for each combination the sample positions under it."""
     masks = [] if generated else [meaning.mask]

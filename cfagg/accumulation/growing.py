@@ -71,10 +71,15 @@ class Rows:
     standing: Int64
     moving: Int64
 
-    @property
-    def count(self) -> int:
-        """Number of rows."""
-        return len(self.standing) + len(self.moving)
+    @classmethod
+    def cut(cls, rows: Int64, count: int) -> Rows:
+        """Return rows of which the first `count` are final, none if it is negative."""
+        return cls(rows[: max(count, 0)], rows[max(count, 0) :])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of all parts."""
+        return cls(np.concatenate([p.standing for p in parts]), np.concatenate([p.moving for p in parts]))
 
 
 def _crc(rows: Int64, before: int = 0) -> int:

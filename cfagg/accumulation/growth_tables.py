@@ -45,8 +45,8 @@ from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
 from cfagg.formats.zarr.stamps import unsure
 
 __all__ = [
-    "Related", "extended_tables", "follows", "infinite_before", "infinite_standing", "next_standing", "own_row_counts",
-    "related_rows", "stamp_rows", "still", "table_spec", "tables_known", "write_tables",
+    "Related", "extended_tables", "infinite_before", "infinite_standing", "next_standing", "stamp_rows", "still",
+    "write_table", "write_tables",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -65,26 +65,17 @@ def follows(neighbour: Neighbour, dim: str) -> bool:
     return neighbour.array is not None and neighbour.array.dims[:1] == (dim,)
 
 
-def own_row_counts(array: ZarrArray, axis: int) -> tuple[int, int]:
-    """Return the number of final objects of an array, and the number of objects for each step along an axis."""
+def final_objects(array: ZarrArray, axis: int) -> int:
+    """Return the number of objects of an array that remain as they are when it grows along an axis."""
     row = math.prod(n for a, n in enumerate(array.objects.matrix_shape) if a != axis)
-    return whole_objects(array, axis, array.shape[axis]) * row, row
-
-
-def source_stamp_rows(array: ZarrArray, axis: int, table: Int64) -> Rows:
-    """Return the rows of the objects of an array, from stamps and checksums in C order."""
-    shape = array.objects.matrix_shape
-    ordered = np.moveaxis(table.reshape(*shape, 5), axis, 0).reshape(-1, 5)
-    stand, _ = own_row_counts(array, axis)
-    rows = np.column_stack([keys(0, np.arange(len(ordered))), ordered])
-    return Rows(rows[:stand], rows[stand:])
+    return whole_objects(array, axis, array.shape[axis]) * row
 
 
 def stamp_rows(array: ZarrArray, axis: int, table: Int64, related: Sequence[Neighbour]) -> Rows:
     """Return all rows of the table of stamps; `table` has those of the array, then those of related arrays."""
     count = array.objects.size
-    own = source_stamp_rows(array, axis, table[:count])
-    final, moving = [own.standing], [own.moving]
+    ordered = np.moveaxis(table[:count].reshape(*array.objects.matrix_shape, 5), axis, 0).reshape(-1, 5)
+    parts = [Rows.cut(np.column_stack([keys(0, np.arange(count)), ordered]), final_objects(array, axis))]
     for which, neighbour in enumerate(related, 1):
         number = neighbour.record.objects
         part = table[count : count + number]
@@ -92,15 +83,14 @@ def stamp_rows(array: ZarrArray, axis: int, table: Int64, related: Sequence[Neig
         rows = np.column_stack([keys(which, np.arange(number)), part])
         stand = 0
         if neighbour.array is not None and follows(neighbour, array.dims[axis]):
-            stand, _ = own_row_counts(neighbour.array, 0)
-        final.append(rows[:stand])
-        moving.append(rows[stand:])
-    return Rows(np.concatenate(final), np.concatenate(moving))
+            stand = final_objects(neighbour.array, 0)
+        parts.append(Rows.cut(rows, stand))
+    return Rows.joined(parts)
 
 
 def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping[str, int]) -> Rows:
     """Return the rows of the table of checksums of a group that was written as a whole."""
-    axis, stand, move = standing.axis, [], []
+    axis, parts = standing.axis, []
     grown = {spec.name: (spec, axes, level) for spec, axes, level in layout.growing()}
     apart = {spec.name for spec in layout.outliers}
     for name, which in ids.items():
@@ -112,17 +102,13 @@ def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping
             fixed = standing.limit(axes, level) // spec.chunks[axis] * slab
         elif name in apart:
             fixed = 0
-        rows = np.column_stack([keys(which, np.arange(len(crcs))), crcs])
-        stand.append(rows[:fixed])
-        move.append(rows[fixed:])
-    return Rows(np.concatenate(stand), np.concatenate(move))
+        parts.append(Rows.cut(np.column_stack([keys(which, np.arange(len(crcs))), crcs]), fixed))
+    return Rows.joined(parts)
 
 
 def table_spec(spec: ArraySpec, rows: int) -> ArraySpec:
     """Return the specification of a table with room for a number of rows."""
-    return ArraySpec(
-        spec.name, spec.role, spec.dims, (room(rows), spec.shape[1]), spec.chunks, spec.dtype, spec.attributes
-    )
+    return replace(spec, shape=(room(rows), spec.shape[1]))
 
 
 def write_table(target: Target, spec: ArraySpec, table: GrowingTable | None, rows: Rows) -> tuple[int, int, int, int]:
@@ -256,8 +242,7 @@ def related_rows(related: Related, which: int, known: Int64) -> Rows:
             crc = 0 if found is None else found[1]
         sums.append(crc)
     rows = np.column_stack([keys(which, numbers), related.stamps, np.array(sums, np.int64)])
-    stand = max(own_row_counts(array, 0)[0] - int(numbers[0]), 0) if related.longer else 0
-    return Rows(rows[:stand], rows[stand:])
+    return Rows.cut(rows, final_objects(array, 0) - int(numbers[0]) if related.longer else 0)
 
 
 def extended_tables(
@@ -312,8 +297,7 @@ def _new_check_rows(
     book: GrowingTable,
 ) -> Rows:
     """Return the rows of chunks that have become final, and of those that may still change."""
-    axis, after = basis.axis, next_standing(plan.array, layout)
-    stand, move = [], []
+    axis, after, parts = basis.axis, next_standing(plan.array, layout), []
     for spec, axes, level in layout.growing():
         if spec.name not in ids:
             continue
@@ -331,14 +315,13 @@ def _new_check_rows(
             rows.append((number, crc))
         made = np.array(rows, np.int64).reshape(-1, 2)
         made[:, 0] = keys(which, made[:, 0])
-        stand.append(made[: max(fixed - first, 0)])
-        move.append(made[max(fixed - first, 0) :])
+        parts.append(Rows.cut(made, fixed - first))
     for spec in layout.outliers:
         found = sorted(crcs[spec.name].items())
         made = np.array(found, np.int64).reshape(-1, 2)
         made[:, 0] = keys(ids[spec.name], made[:, 0])
-        move.append(made)
-    return Rows(np.concatenate(stand), np.concatenate(move))
+        parts.append(Rows.cut(made, 0))
+    return Rows.joined(parts)
 
 
 def _new_stamp_rows(
@@ -353,18 +336,13 @@ def _new_stamp_rows(
     """Return the rows of objects that have become final, and of those that may change; `count` existed before."""
     which, numbers = split(table.moving[:, 0])
     own = numbers[which == 0]
-    stand, _ = own_row_counts(array, axis)
-    total = array.objects.size
     first = int(own.min()) if len(own) else count
-    at = np.arange(first, total)
+    at = np.arange(first, array.objects.size)
     shape = array.objects.matrix_shape
     order = np.unravel_index(at, moved(shape, axis))
     back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
     # Only these stamps and checksums are accessed, since there may be many others.
     rows = np.column_stack([keys(0, at), seen[back], checksums[back]])
-    final, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
-    for number, each in enumerate(related, 1):
-        one = related_rows(each, number, table.moving[which == number])
-        final.append(one.standing)
-        moving.append(one.moving)
-    return Rows(np.concatenate(final), np.concatenate(moving))
+    parts = [Rows.cut(rows, final_objects(array, axis) - first)]
+    parts += [related_rows(each, k, table.moving[which == k]) for k, each in enumerate(related, 1)]
+    return Rows.joined(parts)

@@ -44,12 +44,7 @@ _ATTEMPTS = 4
 
 
 def build_there(
-    plan: Plan,
-    order: Order,
-    threads: int,
-    summers: int,
-    client: Any,
-    progress: Callable[[int, int], None] | None,
+    plan: Plan, order: Order, threads: int, summers: int, client: Any, progress: Callable[[int, int], None] | None
 ) -> Report:
     """Build the accumulation of an array in an object store, and publish it."""
     place = Place.of(plan.array)

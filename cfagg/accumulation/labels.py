@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.coordinates import labelled_array, same_labels
-from cfagg.accumulation.ranges import Runs
+from cfagg.accumulation.ranges import Runs, within
 from cfagg.errors import SelectionError
 from cfagg.errors.arguments import a_mapping, dimensions
 
@@ -191,7 +191,7 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
     except ValueError:  # lists of different lengths
         values = np.empty((0, 0))
     if values.ndim == 0 and values.dtype.kind in "iu":
-        return int(_checked(values.reshape(1), length, where)[0])
+        return int(within(values.reshape(1), length, where)[0])
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iub"):
         raise SelectionError(
             f"{where}: expected a whole number, a slice, or a list of whole numbers or booleans; found {chosen!r}"
@@ -200,16 +200,7 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
         if len(values) != length:
             raise SelectionError(f"{where}: a mask of length {len(values)} for a dimension of length {length}")
         return np.flatnonzero(values).astype(np.int64)
-    return _checked(values, length, where)
-
-
-def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
-    # Compared before the conversion, which would turn the largest unsigned numbers into negative ones.
-    if values.size and not -length <= int(values.min()) <= int(values.max()) < length:
-        bad = next(i for i in values.tolist() if not -length <= i < length)
-        raise SelectionError(f"{where}: position {bad} is outside of a dimension of length {length}")
-    at = values.astype(np.int64)
-    return np.where(at < 0, at + length, at)
+    return within(values, length, where)
 
 
 def forward(positions: range) -> slice:
@@ -244,9 +235,7 @@ class Grouping:
 
     def of(self, picked: Positions | None) -> tuple[Grouping, Int64]:
         """Return the groups that occur among selected positions, and those positions."""
-        positions = np.arange(len(self.codes), dtype=np.int64)
-        if picked is not None:
-            positions = positions[picked]
+        positions = np.arange(len(self.codes), dtype=np.int64)[slice(None) if picked is None else picked]
         codes = self.codes[positions]
         there = np.zeros(len(self.values), bool)
         there[codes[codes >= 0]] = True

@@ -210,7 +210,7 @@ def build_layout(
     grows: int | None = None,
 ) -> Layout:
     """Return the arrays of an accumulation of `array`, which grows in place along an axis if one is given."""
-    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix, grows)
+    maker = _Maker(array, meaning.dtype, settings, weight_axes is not None, previous or {}, suffix, grows)
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)
     every = tuple(range(array.ndim))
@@ -240,28 +240,24 @@ def build_layout(
     return replace(made, checksums=maker.table("checksums", about, (number,), np.uint32, CHECKS))
 
 
+@dataclass(eq=False)
 class _Maker:
     """Names the arrays of one group, and chooses their shapes and chunks."""
 
-    def __init__(
-        self,
-        array: ZarrArray,
-        meaning: Meaning,
-        settings: Settings,
-        weighted: bool,
-        previous: Mapping[str, Axes],
-        suffix: str,
-        grows: int | None,
-    ) -> None:
-        self.array, self.settings, self.weighted, self.previous = array, settings, weighted, previous
-        self.suffix, self.grows, self.values = suffix, grows, meaning.dtype
-        self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
-        self.taken: set[str] = set()
-        self.chunks = array.grid.matrix_shape
-        self.samples = tuple(
-            sample_positions(axis, n, s)
-            for axis, n, s in zip(array.grid.axes, array.shape, settings.stride, strict=True)
-        )
+    array: ZarrArray
+    values: np.dtype[Any]
+    settings: Settings
+    weighted: bool
+    previous: Mapping[str, Axes]
+    suffix: str
+    grows: int | None
+    taken: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.total = np.dtype("i8" if self.settings.sums == "int64" else "f8")
+        self.chunks = self.array.grid.matrix_shape
+        axes = zip(self.array.grid.axes, self.array.shape, self.settings.stride, strict=True)
+        self.samples = tuple(sample_positions(axis, n, s) for axis, n, s in axes)
 
     def sums(self, axes: Axes) -> Sums[ArraySpec]:
         """Return the arrays of one combination."""

@@ -9,6 +9,7 @@ the cells of the array itself.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,10 +146,8 @@ class _Climb:
 
     def terms(self, state: State) -> Iterator[tuple[int, Term]]:
         """Yield a term for each level that is used, with the number of the level."""
-        others = 1
-        for choice in state:
-            if choice is not None and choice.role is not Role.CORE:
-                others *= len(choice.part) if isinstance(choice.part, Pick) else choice.part.cells
+        parts = [c.part for c in state if c is not None and c.role is not Role.CORE]
+        others = math.prod(len(part) if isinstance(part, Pick) else part.cells for part in parts)
         todo = [(0, {a: self.inner[c] for a, c in enumerate(state) if c is not None and c in self.inner})]
         while todo:
             number, runs = todo.pop()

@@ -123,12 +123,8 @@ def _open(
     check_together(extra, combinations, source=where)
     reader = OwnArrays(source, path, extra, when_needed=when_needed)
     _ = reader.book  # so that its problems are listed first
-    sums, statistics, weights, outliers = (
-        reader.sums(combinations),
-        reader.statistics(),
-        reader.weights(),
-        reader.outliers(),
-    )
+    sums, statistics = reader.sums(combinations), reader.statistics()
+    weights, outliers = reader.weights(), reader.outliers()
     stamped = reader.stamps()
     table, stamps = (stamped, stamped.array) if isinstance(stamped, GrowingTable) else (None, stamped)
     reader.check_boundaries()

@@ -6,6 +6,7 @@ Chunks of the same shape are read and reduced many at a time.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -142,10 +143,7 @@ def parts_of(
         if kind == "excluded":
             if partials.counts is None:
                 continue
-            cells = 1
-            for a in axes:
-                cells *= shape[a]
-            found: Any = cells - partials.counts[axes]
+            found: Any = math.prod(shape[a] for a in axes) - partials.counts[axes]
         elif kind == "sum":
             found = partials.sums[axes]
         elif kind in ("low", "weights", "weights_low"):
@@ -155,8 +153,7 @@ def parts_of(
                 continue
             found = found[axes]
         else:
-            statistics = partials.statistics[axes]
-            found = getattr(statistics, {"min": "minimum", "max": "maximum"}.get(kind, kind))
+            found = getattr(partials.statistics[axes], {"min": "minimum", "max": "maximum"}.get(kind, kind))
         yield field, np.ascontiguousarray(found, field.dtype)
 
 
@@ -196,9 +193,8 @@ def readers(workers: int | None, store: str | os.PathLike[str]) -> int:
 
 def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
     """Return the number of threads whose chunks fit in memory together; refuse a chunk that does not fit."""
-    array, largest = recipe.window.array, recipe.window.array.dtype.itemsize
-    for lengths in recipe.window.lengths:
-        largest *= int(lengths.max(initial=0))
+    array = recipe.window.array
+    largest = array.dtype.itemsize * math.prod(int(lengths.max(initial=0)) for lengths in recipe.window.lengths)
     need = largest * _COPIES
     if need > memory:
         raise LimitError(

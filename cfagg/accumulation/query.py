@@ -55,11 +55,7 @@ class Query:
 
 
 def query(
-    labels: Labels,
-    shape: tuple[int, ...],
-    dim: Dims,
-    picked: Mapping[str, Positions],
-    grouping: Grouping | None = None,
+    labels: Labels, shape: tuple[int, ...], dim: Dims, picked: Mapping[str, Positions], grouping: Grouping | None = None
 ) -> Query:
     """Return the query, by names and selections, for a source of this shape."""
     if grouping is not None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.group import Group, SumArrays, missing_weights
 from cfagg.accumulation.integrity import takes_parts
-from cfagg.accumulation.ranges import Edges, Part, Pick, Request, chunk_of, edge_of, fold, spans_of, split
+from cfagg.accumulation.ranges import Edges, Part, Request, chunk_of, edge_of, part_of, spans_of, split
 from cfagg.formats.codecs import unblosc
 from cfagg.formats.zarr import ZarrArray
 from cfagg.model import Regular
@@ -214,13 +214,8 @@ def _readings(
 
 def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...]]]:
     """Return the ways to read each axis without stored sums."""
-    out: list[list[tuple[Choice, ...]]] = []
-    for a in range(len(group.dims)):
-        if a in request.reduced:
-            out.append([(Choice(Role.WHOLE, fold(request.reduced[a])),)])
-        else:
-            out.append([(Choice(Role.KEPT, Pick(np.asarray(request.kept[a]))),)])
-    return out
+    roles = (Role.WHOLE if a in request.reduced else Role.KEPT for a in range(len(group.dims)))
+    return [[(Choice(role, part_of(request, a)),)] for a, role in enumerate(roles)]
 
 
 def core_of(state: State) -> State:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,8 @@ from cfagg.kernels.distinct import distinct
 from cfagg.model import Regular
 
 __all__ = [
-    "Edges", "Fold", "Part", "Pick", "Request", "Runs", "chunk_of", "edge_of", "fold", "spans_of", "split",
+    "Edges", "Fold", "Part", "Pick", "Request", "Runs", "along", "chunk_of", "edge_of", "fold", "part_of", "spans_of",
+    "split", "within",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -55,9 +57,7 @@ class Runs:
         if self.groups < 0 or (group.size and not 0 <= group.min() <= group.max() < self.groups):
             raise SelectionError(f"groups must be in 0..{self.groups - 1}; found {np.unique(group).tolist()[:9]}")
         some = stop > start
-        if not some.all():
-            start, stop, group = start[some], stop[some], group[some]
-        for name, column in (("start", start), ("stop", stop), ("group", group)):
+        for name, column in (("start", start[some]), ("stop", stop[some]), ("group", group[some])):
             column.flags.writeable = False
             object.__setattr__(self, name, column)
 
@@ -330,9 +330,16 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
         raise SelectionError(
             f"axis {axis}: expected a slice or a list of positions, found {at.dtype} with {at.ndim} dimensions"
         )
-    if at.size and not -length <= int(at.min()) <= int(at.max()) < length:
-        raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} are outside")
-    at = at.astype(np.int64)
+    return within(at, length, f"axis {axis}")
+
+
+def within(values: npt.NDArray[Any], length: int, where: str) -> Int64:
+    """Return positions, of which negative ones count from the end, as non-negative ones; refuse others."""
+    # Compared before the conversion, which would turn the largest unsigned numbers into negative ones.
+    if values.size and not -length <= int(values.min()) <= int(values.max()) < length:
+        bad = next(i for i in values.tolist() if not -length <= i < length)
+        raise SelectionError(f"{where}: position {bad} is outside of a dimension of length {length}")
+    at = values.astype(np.int64)
     return np.where(at < 0, at + length, at)
 
 
@@ -362,6 +369,16 @@ class Pick:
 
 Part = Pick | Fold
 Edges = Regular | Int64
+
+
+def part_of(request: Request, axis: int) -> Part:
+    """Return the whole of what a resolved request uses along an axis."""
+    return fold(request.reduced[axis]) if axis in request.reduced else Pick(np.asarray(request.kept[axis]))
+
+
+def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
+    """Return values along one axis, with length 1 along the other axes."""
+    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
 
 
 def spans_of(part: Part) -> tuple[Int64, Int64]:

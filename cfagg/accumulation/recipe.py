@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.ranges import along
 from cfagg.accumulation.source import Meaning
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions import limits
@@ -26,7 +27,7 @@ from cfagg.model import Regular
 from cfagg.runtime.direct import aligned
 from cfagg.storage.urls import Url
 
-__all__ = ["Field", "Recipe", "Room", "Window", "along", "batches_of", "new_room", "read_block", "read_blocks"]
+__all__ = ["Field", "Recipe", "Room", "Window", "batches_of", "new_room", "read_block", "read_blocks"]
 
 Int64 = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
@@ -62,15 +63,12 @@ class Window:
     @property
     def size(self) -> int:
         """Number of chunks."""
-        return int(np.prod(self.matrix_shape, dtype=np.int64))
+        return math.prod(self.matrix_shape)
 
     @property
     def elements(self) -> int:
         """Number of elements in them."""
-        n = 1
-        for e in self.edges:
-            n *= int(e[-1] - e[0])
-        return n
+        return math.prod(int(e[-1] - e[0]) for e in self.edges)
 
     @cached_property
     def lengths(self) -> tuple[Int64, ...]:
@@ -144,11 +142,6 @@ class Window:
         for a, f in enumerate(factors):
             out *= along(np.asarray(f, np.int64), a, len(factors))
         return out.reshape(-1)
-
-
-def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
-    """Return values along one axis, with length 1 along the other axes."""
-    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
 
 
 @dataclass(frozen=True)

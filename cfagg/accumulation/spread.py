@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import Level
 from cfagg.accumulation.nodes import NodePlan, Nodes, bounds_of, needs, node_blocks, plan_nodes
-from cfagg.accumulation.ranges import Request
+from cfagg.accumulation.ranges import Request, along
 from cfagg.accumulation.source import mask_of
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import partial_sums
@@ -156,10 +157,7 @@ Moments = tuple[Float, Float, Float]
 def segments_of(term: Sequence[Local], limit: int) -> list[tuple[tuple[slice, ...], tuple[int, ...]]] | None:
     """Return every product of segments with its number along each reduced axis, or `None` if more than `limit`."""
     folds = folds_of(term)
-    number = 1
-    for a in folds:
-        number *= len(term[a].starts)
-    if number > limit:
+    if math.prod(len(term[a].starts) for a in folds) > limit:
         return None
     out = []
     for index in itertools.product(*(range(len(term[a].starts)) for a in folds)):
@@ -179,7 +177,7 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
         if len(element) != weight.shape[axis] or (element[1:] != element[:-1] + 1).any():
             weight, mean, m2 = (np.take(p, element, axis) for p in parts)
         if (coefficient != 1).any():
-            factor = coefficient.reshape([-1 if a == axis else 1 for a in range(weight.ndim)])
+            factor = along(coefficient, axis, weight.ndim)
             weight, m2 = weight * factor, m2 * factor
         total = np.add.reduceat(weight, begin, axis)
         centre = _ratio(np.add.reduceat(weight * mean, begin, axis), total)

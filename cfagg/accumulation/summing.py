@@ -19,7 +19,8 @@ import numpy.typing as npt
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, Sums
 from cfagg.accumulation.outliers import Repairs
-from cfagg.accumulation.recipe import Recipe, along
+from cfagg.accumulation.ranges import along
+from cfagg.accumulation.recipe import Recipe
 from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError

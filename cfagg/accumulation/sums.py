@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
-from cfagg.accumulation.contract import contract_raw, locate
+from cfagg.accumulation.contract import contract_raw, locate, place_of
 from cfagg.accumulation.group import Group, command, missing_weights
 from cfagg.accumulation.proof import Proof, add_outliers, read_instead
 from cfagg.accumulation.query_plan import Plan, Quantity, make_plan
-from cfagg.accumulation.ranges import Pick, Request, fold
+from cfagg.accumulation.ranges import Pick, Request, along, part_of
 from cfagg.errors import SelectionError, StaleError
 from cfagg.model import Regular
 
@@ -215,7 +215,7 @@ def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np
     if quantity == "counts" or group.weights is None:
         out = np.ones([1] * len(lengths), np.int64)
         for a, runs in request.reduced.items():
-            out = out * runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
+            out = out * along(runs.sizes, a, len(lengths))
         return np.broadcast_to(out, lengths)
     field = group.weights
     shape = [group.source.shape[a] if a in field.axes else 1 for a in range(len(lengths))]
@@ -224,25 +224,15 @@ def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np
     # Treat the weights as one chunk, of length 1 along the axes that they do not span.
     term = []
     for a, n in enumerate(shape):
-        whole = Regular(n, n)
-        if a not in field.axes:
-            term += locate(Pick(np.zeros(1, np.int64)), whole, n)
-        elif a in request.kept:
-            term += locate(Pick(np.asarray(request.kept[a])), whole, n)
-        else:
-            term += locate(fold(request.reduced[a]), whole, n)
+        part = part_of(request, a) if a in field.axes else Pick(np.zeros(1, np.int64))
+        term += locate(part, Regular(n, n), n)
     if len(term) < len(shape):
         return np.zeros(lengths)
     block = field.array.reshape(shape)[tuple(slice(t.low, t.high) for t in term)]
-    part = contract_raw(block, term, None, None, integer=False)[0]
     narrow = [n if a in field.axes else 1 for a, n in enumerate(lengths)]
     total = np.zeros(narrow)
-    total[np.ix_(*(_indices(t.target) for t in term))] = part
+    total[place_of(term)] = contract_raw(block, term, None, None, integer=False)[0]
     for a, runs in request.reduced.items():
         if a not in field.axes:
-            total = total * runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
+            total = total * along(runs.sizes, a, len(lengths))
     return np.broadcast_to(total, lengths)
-
-
-def _indices(place: slice | Int64) -> Int64:
-    return np.arange(place.start, place.stop) if isinstance(place, slice) else place

@@ -156,9 +156,6 @@ def _factor_of_bounds(coordinate: ZarrArray, bounds: ZarrArray, where: str) -> f
     return _factor(coordinate)
 
 
-Axes = tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Weights over some of the dimensions of an array; finite and not negative."""
@@ -169,7 +166,7 @@ class Weights:
     name: str | None
     values: npt.NDArray[np.float64]
     #: The axes of the array that they span, ascending.
-    axes: Axes
+    axes: tuple[int, ...]
 
     def digest(self) -> str:
         """Return a digest of the weights."""
@@ -268,7 +265,6 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
     """Return weights given as an array without dimension names."""
     values = _numbers(given, where)
     try:
-        np.broadcast_shapes(values.shape, array.shape)
         fits = values.ndim <= array.ndim and np.broadcast_shapes(values.shape, array.shape) == array.shape
     except ValueError:
         fits = False
@@ -278,12 +274,10 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
             "per cell, with length 1 along dimensions along which they do not vary"
         )
     axes = range(array.ndim - values.ndim, array.ndim)
-    # A length of 1 means "the same everywhere", even if the array has length 1 itself.
-    keep = [i for i, n in enumerate(values.shape) if n != 1]
-    if not keep:
+    if all(n == 1 for n in values.shape):  # the same everywhere, even if the array has length 1 itself
         axis, value = steady_axis(array), float(values.reshape(-1)[0]) if values.size else 1.0
         return Weights("array", None, np.full(array.shape[axis], value), (axis,))
-    return Weights("array", None, values.reshape([values.shape[i] for i in keep]), tuple(axes[i] for i in keep))
+    return Weights("array", None, values, tuple(axes))
 
 
 def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> Weights:

@@ -83,12 +83,7 @@ def test_a_long_range_is_read_from_the_pyramid(tmp_path, monkeypatch):
     explained = explain(group, Request({0: Runs([1], [599], [0])}, {1: slice(None)}).resolve((600, 4)), "max").as_dict()
     elements = {step["array"].rpartition("/")[2]: step["elements"] for step in explained["steps"]}
     # Chunks 1 to 198: up to 8 and from 192 on singly, then up to 64 by eights, then by 64.
-    assert elements == {
-        "max_time": 4 * (7 + 7),
-        "max_time_level1": 4 * 7,
-        "max_time_level2": 4 * 2,
-        "tas": 4 * (2 + 2),
-    }
+    assert elements == {"max_time": 4 * (7 + 7), "max_time_level1": 4 * 7, "max_time_level2": 4 * 2, "tas": 4 * (2 + 2)}
     assert explained["without_accumulation"]["elements"] == 4 * 598
 
 

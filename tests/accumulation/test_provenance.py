@@ -67,11 +67,7 @@ def test_nothing_is_read(store, monkeypatch):
 
 KEYS = st.tuples(
     *(
-        st.one_of(
-            st.integers(-n, n - 1),
-            st.slices(n),
-            st.lists(st.integers(-n, n - 1), min_size=1, max_size=4),
-        )
+        st.one_of(st.integers(-n, n - 1), st.slices(n), st.lists(st.integers(-n, n - 1), min_size=1, max_size=4))
         for n in RAW.shape
     )
 )
