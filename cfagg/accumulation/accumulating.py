@@ -12,8 +12,7 @@ from cfagg.accumulation.adopting import adopt_copy, renew
 from cfagg.accumulation.build_plan import Action, existing_group, plan_build
 from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.extending import Extension, extend
-from cfagg.accumulation.group import Group
-from cfagg.accumulation.growing import NotInPlaceError
+from cfagg.accumulation.group import Group, NotInPlaceError
 from cfagg.accumulation.in_objects import build_there, discard
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order

@@ -20,10 +20,9 @@ import numpy.typing as npt
 from cfagg.accumulation.building import GroupStaging, consolidate, finish_dead, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.group import Group, Looks, adopt_command, command, stale
-from cfagg.accumulation.growing import ROWS, STAMPS
 from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
-from cfagg.accumulation.integrity import BUILD, sealed
+from cfagg.accumulation.integrity import BUILD, ROWS, STAMPS, sealed
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.report import Report

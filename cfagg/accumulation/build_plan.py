@@ -18,8 +18,7 @@ import numpy as np
 from cfagg._version import __version__
 from cfagg.accumulation.description import Neighbour, check_listed, encoding_of, find_neighbours
 from cfagg.accumulation.freshness import Changes, changes
-from cfagg.accumulation.group import Group, command, group_path
-from cfagg.accumulation.growing import standing_of, whole_objects
+from cfagg.accumulation.group import Group, command, group_path, standing_of, whole_objects
 from cfagg.accumulation.layout import Layout, build_layout
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order, Settings, check_same

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, settings_of
 from cfagg.accumulation.finish import describe, lowest, merged
-from cfagg.accumulation.group import Group, group_path
-from cfagg.accumulation.growing import NotInPlaceError, standing_of
+from cfagg.accumulation.group import Group, NotInPlaceError, group_path, standing_of
 from cfagg.accumulation.growth_tables import (
     Related,
     extended_tables,

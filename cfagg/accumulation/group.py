@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, Neighbour, differences
-from cfagg.accumulation.growing import GrowingTable, moved, split
-from cfagg.accumulation.integrity import read_whole
+from cfagg.accumulation.integrity import GrowingTable, moved, read_whole, split
 from cfagg.accumulation.layout import Level, Sums
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import Extra, group_name
@@ -32,8 +31,8 @@ from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
 __all__ = [
-    "CellWeights", "Group", "Looks", "Outliers", "Samples", "SumArrays", "adopt_command", "command", "group_path",
-    "missing_weights", "object_counts", "stale", "stored_type",
+    "CellWeights", "Group", "Looks", "NotInPlaceError", "Outliers", "Samples", "Standing", "SumArrays", "adopt_command",
+    "command", "group_path", "missing_weights", "object_counts", "stale", "standing_of", "stored_type", "whole_objects",
 ]  # fmt: skip
 
 Dims = tuple[str, ...]
@@ -316,3 +315,49 @@ def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
         -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
         for axis, n in zip(source.objects.axes, then.shape, strict=True)
     )
+
+
+class NotInPlaceError(Exception):
+    """A group cannot be extended in place, for the reason in the message, and is rewritten instead."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The final extent along `axis`, in chunks of the source, elements, and samples."""
+
+    axis: int
+    chunk: int
+    position: int
+    sample: int
+
+    def limit(self, axes: tuple[int, ...], level: int | None = None) -> int:
+        """Return the number of final entries along `axis`, of sums over `axes` or of statistics of a level."""
+        if self.axis not in axes:
+            return self.position
+        if level is None:
+            return self.sample
+        limit = self.chunk
+        for _ in range(level):
+            limit //= 8
+        return limit
+
+
+def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
+    """Return the number of stored objects along `axis` that are entirely within the first `length` elements."""
+    held = array.objects.axes[axis]
+    if isinstance(held, Regular):
+        return min(length // held.chunk, held.count)
+    return int(np.searchsorted(held, length, side="right")) - 1
+
+
+def standing_of(array: ZarrArray, axis: int, length: int, stride: int, *, sampled: bool) -> Standing:
+    """Return the final extent of sums over the first `length` elements; `sampled` if there are sums along the axis."""
+    held, grid = array.objects.axes[axis], array.grid.axes[axis]
+    whole = whole_objects(array, axis, length)
+    position = whole * held.chunk if isinstance(held, Regular) else int(held[whole])
+    position = min(position, length)
+    chunk = position // grid.chunk if isinstance(grid, Regular) else int(np.searchsorted(grid, position))
+    samples = chunk // stride if sampled else 0
+    chunk = samples * stride if sampled else chunk
+    start = chunk * grid.chunk if isinstance(grid, Regular) else int(grid[chunk])
+    return Standing(axis, chunk, start, samples)

@@ -19,20 +19,8 @@ import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import Neighbour, differences_of
-from cfagg.accumulation.group import Group
-from cfagg.accumulation.growing import (
-    GrowingTable,
-    NotInPlaceError,
-    Rows,
-    Standing,
-    extended,
-    keys,
-    moved,
-    room,
-    split,
-    standing_of,
-    whole_objects,
-)
+from cfagg.accumulation.group import Group, NotInPlaceError, Standing, standing_of, whole_objects
+from cfagg.accumulation.integrity import GrowingTable, Rows, extended, keys, moved, room, split
 from cfagg.accumulation.layout import ArraySpec, Layout
 from cfagg.accumulation.source import settled, write_back
 from cfagg.accumulation.summing import PartialSums

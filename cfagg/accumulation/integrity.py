@@ -2,6 +2,12 @@
 
 Every array records the name of its build.  The attributes of the group include a CRC-32C of each metadata document and
 of themselves.  One array has the CRC-32C of all stored chunks, which are compared when a chunk is read.
+
+A group that grows in place has two tables, to which rows are appended: the stamps of stored objects, and the checksums
+of the chunks of the group's own arrays.  Each row has a key that identifies its object or chunk.  Final ("standing")
+rows are never rewritten and have one checksum that each increment continues.  They are followed by "moving" rows, for
+objects and chunks that the next increment may rewrite, such as a chunk that is not full.  The attributes of the group
+give the number of rows of either kind; anything stored beyond them is ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.growing import GrowingTable, moved
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import ArrayAttributes, parse_array
 from cfagg.conventions.accumulation_record import Checks
@@ -25,11 +30,22 @@ from cfagg.formats.zarr.chunks import partial
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 
 __all__ = [
-    "BUILD", "CheckedArray", "SumsReader", "canonical", "checked", "document_crc", "find", "is_sealed", "numbered",
-    "parsed", "read_region", "read_stored", "read_whole", "sealed", "takes_parts",
+    "BUILD", "CHECKS", "ROWS", "STAMPS", "CheckedArray", "GrowingTable", "Rows", "SumsReader", "canonical", "checked",
+    "document_crc", "extended", "find", "is_sealed", "keys", "moved", "numbered", "parsed", "read_region",
+    "read_stored", "read_whole", "room", "sealed", "split", "takes_parts",
 ]  # fmt: skip
 
 Box = tuple[tuple[int, int], ...]
+Int64 = npt.NDArray[np.int64]
+
+#: Rows in a chunk of a table; a chunk is rewritten when a row is appended to it.
+ROWS = 1 << 11
+
+#: Columns of a table: the key; then stamp and checksum of an object, or CRC-32C of a chunk.
+STAMPS, CHECKS = 6, 2
+
+#: Bits of a key for the number of an object or chunk; the higher bits are the number of the array.
+_BITS = 44
 
 #: Attribute of every array with the name of its build.
 BUILD = "cfagg_build"
@@ -39,6 +55,125 @@ _DECISIVE = ("_ACCUMULATION_STRIDE", BUILD)
 
 #: Parts of ``zarr.json`` and ``.zarray`` that do not; attributes are checked separately.
 _IDLE = ("attributes", "consolidated_metadata", "dimension_names")
+
+
+def keys(which: int, numbers: npt.ArrayLike) -> Int64:
+    """Return the keys of objects or chunks of an array from their numbers."""
+    return np.asarray(numbers, np.int64) + (which << _BITS)
+
+
+def split(found: Int64) -> tuple[Int64, Int64]:
+    """Return the number of the array of each key, and the number of the object or chunk within it."""
+    return found >> _BITS, found & ((1 << _BITS) - 1)
+
+
+def moved[T](along: Sequence[T], axis: int) -> tuple[T, ...]:
+    """Return the values of all axes with one axis first, the order in which growing arrays number their chunks."""
+    return (along[axis], *along[:axis], *along[axis + 1 :])
+
+
+def room(rows: int) -> int:
+    """Return the length of a table for a number of rows, rounded up to whole chunks."""
+    return max(1, -(-rows // ROWS)) * ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table: those that are final from now on, and those that the next increment may rewrite."""
+
+    standing: Int64
+    moving: Int64
+
+    @classmethod
+    def cut(cls, rows: Int64, count: int) -> Rows:
+        """Return rows of which the first `count` are final, none if it is negative."""
+        return cls(rows[: max(count, 0)], rows[max(count, 0) :])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of all parts."""
+        return cls(np.concatenate([p.standing for p in parts]), np.concatenate([p.moving for p in parts]))
+
+
+def _rows_crc(rows: Int64, before: int = 0) -> int:
+    return crc32c(np.ascontiguousarray(rows, "<i8").tobytes(), before)
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingTable:
+    """A stored table, and its record in the attributes of the group."""
+
+    array: ZarrArray
+    #: Number of final rows and their CRC-32C, then the number of the other rows and their CRC-32C.
+    record: tuple[int, int, int, int]
+
+    @cached_property
+    def moving(self) -> Int64:
+        """The rows that the next increment may rewrite."""
+        return self._checked(self._last[self.record[0] % ROWS :], self.record[3])
+
+    @cached_property
+    def standing(self) -> Int64:
+        """The final rows."""
+        final = self.record[0]
+        return self._checked(self._last[:final] if final < ROWS else self._read(0, final), self.record[1])
+
+    @cached_property
+    def rows(self) -> Int64:
+        """All rows."""
+        return np.concatenate([self.standing, self.moving])
+
+    @cached_property
+    def _crcs(self) -> dict[int, int]:
+        return dict(self.standing.tolist())
+
+    @cached_property
+    def _moving_crcs(self) -> dict[int, int]:
+        return dict(self.moving.tolist())
+
+    def crc(self, which: int, number: int) -> int | None:
+        """Return the CRC-32C of a chunk, or `None` if there is none."""
+        key = (which << _BITS) + number
+        found = self._moving_crcs.get(key)
+        return self._crcs.get(key) if found is None else found
+
+    @property
+    def before(self) -> Int64:
+        """The final rows of the chunk in which the moving rows begin, without comparing checksums."""
+        return self._last[: self.record[0] % ROWS]
+
+    @cached_property
+    def _last(self) -> Int64:
+        """All rows from the start of the chunk in which the moving rows begin, read at once."""
+        final, _, count, _ = self.record
+        return self._read(final // ROWS * ROWS, final + count)
+
+    def _read(self, start: int, stop: int) -> Int64:
+        if stop <= start:
+            return np.empty((0, self.array.shape[1]), np.int64)
+        found: Int64 = ZarrReader(self.array, workers=1).read([slice(start, stop), slice(None)])
+        return found
+
+    def _checked(self, rows: Int64, crc: int) -> Int64:
+        if _rows_crc(rows) != crc:
+            raise FragmentReadError(
+                f"{self.array.store}: the accumulation is damaged, or being extended: rows of {self.array.path!r} do "
+                "not have the checksum that the group records; try again, and if that does not help, rebuild it with "
+                "cfagg accumulate --overwrite"
+            )
+        rows.flags.writeable = False
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"array": self.array, "record": self.record}
+
+
+def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
+    """Return the first chunk of a table to write, the rows from there onwards, and the new record of the table."""
+    final, crc = (0, 0) if table is None else table.record[:2]
+    head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before
+    record = (final + len(rows.standing), _rows_crc(rows.standing, crc), len(rows.moving), _rows_crc(rows.moving))
+    return final // ROWS, np.concatenate([head, rows.standing, rows.moving]), record
 
 
 @dataclass(frozen=True, eq=False)

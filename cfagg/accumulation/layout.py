@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.growing import CHECKS, ROWS, STAMPS, room
+from cfagg.accumulation.integrity import CHECKS, ROWS, STAMPS, room
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.source import Meaning
 from cfagg.conventions.accumulation import write_array

@@ -12,8 +12,7 @@ import numpy as np
 
 from cfagg.accumulation.description import differences, neighbours_of
 from cfagg.accumulation.group import CellWeights, Group, Paths, command, group_path, stale
-from cfagg.accumulation.growing import GrowingTable
-from cfagg.accumulation.integrity import is_sealed
+from cfagg.accumulation.integrity import GrowingTable, is_sealed
 from cfagg.accumulation.own_arrays import OwnArrays
 from cfagg.conventions.accumulation import is_accumulation, parse_extra, parse_group
 from cfagg.conventions.accumulation_extra import check_together

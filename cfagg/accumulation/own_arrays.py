@@ -13,8 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.group import CellWeights, Outliers
-from cfagg.accumulation.growing import CHECKS, STAMPS, GrowingTable
-from cfagg.accumulation.integrity import CheckedArray, checked, document_crc, find, parsed, read_whole
+from cfagg.accumulation.integrity import (
+    CHECKS,
+    STAMPS,
+    CheckedArray,
+    GrowingTable,
+    checked,
+    document_crc,
+    find,
+    parsed,
+    read_whole,
+)
 from cfagg.accumulation.layout import Level, Sums, raw_dims
 from cfagg.conventions.accumulation import Combinations, Extra
 from cfagg.conventions.accumulation_model import Table, sample_positions

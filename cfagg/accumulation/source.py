@@ -257,7 +257,7 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
         values = stored.astype(np.float64)
         if packing is not None:
             values = values * packing.scale_factor + packing.add_offset
-        place = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
+        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
         out[place] = np.where(mask.valid(stored), values, np.nan)
     return out
 

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.group import Group, group_path
-from cfagg.accumulation.growing import Standing
+from cfagg.accumulation.group import Group, Standing, group_path
 from cfagg.accumulation.integrity import BUILD, CheckedArray, chunk_number, document_crc, read_region
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.options import CODECS
