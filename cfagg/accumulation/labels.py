@@ -52,7 +52,7 @@ class Labels:
     coords: xr.Dataset
     #: Attributes of the variable as xarray shows them.
     attrs: Mapping[str, Any]
-    #: The axis of the source for each of `dims`.
+    #: The axis of the source for each of `dims`, ascending.
     axes: tuple[int, ...]
     #: The part of each axis of the source that is in the array: `None` for all, one position, a slice or positions.
     base: tuple[Positions | None, ...]
@@ -61,10 +61,10 @@ class Labels:
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of_array(cls, array: xr.DataArray, base: Iterable[Positions | None] | None = None, axes: Any = None) -> Labels:
+    def of_array(cls, array: xr.DataArray, base: Iterable[Positions | None] | None = None) -> Labels:
         """Return the labels of an array that is the part `base` of the source, without reading its values."""
         picked = tuple(base) if base is not None else (None,) * array.ndim
-        at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
+        at = tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
         dims = tuple(map(str, array.dims))
         coords = array.coords.to_dataset()
         return cls(str(array.name), dims, array.shape, coords, dict(array.attrs), at, picked)

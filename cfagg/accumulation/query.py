@@ -41,17 +41,12 @@ class Query:
     request: Request
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values of the request with the dimensions of the result, in the order of the labels."""
-        # Axes with a single position are dropped, and the order may differ from that of the source.
+        """Return values of the request with the dimensions of the result, without axes with a single position."""
         gone = {a for a, p in enumerate(self.labels.base) if isinstance(p, int)}
         gone |= {
             a for d, a in zip(self.labels.dims, self.labels.axes, strict=True) if isinstance(self.picked.get(d), int)
         }
-        axes = self.request.axes
-        out = values.reshape([n for a, n in zip(axes, values.shape, strict=True) if a not in gone])
-        left = [a for a in axes if a not in gone]
-        order = [left.index(a) for a in self.labels.axes if a in left]
-        return out if order == sorted(order) else out.transpose(order)
+        return values.reshape([n for a, n in zip(self.request.axes, values.shape, strict=True) if a not in gone])
 
 
 def query(

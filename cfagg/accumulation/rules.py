@@ -171,7 +171,7 @@ def group_is_whole(c: Context) -> Iterator[Hit]:
 
 
 def group_is_fresh(c: Context) -> Iterator[Hit]:
-    """The data have not changed since they were summed."""
+    """The data, their coordinates and the sources of their weights have not changed since they were summed."""
     for a, opened in c.once(_groups):
         if isinstance(opened, Exception) or opened.extra is None:
             continue
@@ -179,10 +179,11 @@ def group_is_fresh(c: Context) -> Iterator[Hit]:
         from cfagg.accumulation.group import command
 
         found = changes(opened)
-        if found:
-            shown = "; ".join(str(p) for p in found.problems[:3]) + ("; …" if len(found.problems) > 3 else "")
+        if problems := [*found.problems, *found.related]:
+            what = "the data have" if found else "a coordinate, or a source of the weights, has"
+            shown = "; ".join(map(str, problems[:3])) + ("; …" if len(problems) > 3 else "")
             remedy = command(opened.store, opened.variable, "--refresh")
-            yield Hit(a.group, None, f"the data have changed since they were added up ({shown}); run: {remedy}")
+            yield Hit(a.group, None, f"{what} changed since they were added up ({shown}); run: {remedy}")
 
 
 _ZEP5 = ("ZEP 5", "Accumulation group")

@@ -45,6 +45,19 @@ def test_an_accumulation_by_cfagg_has_no_error(tmp_path: Path) -> None:
     assert found == []
 
 
+def test_a_coordinate_that_was_written_since_makes_sums_stale_as_it_does_for_queries(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    time, tas = (
+        zarr.create_array(store, name=n, data=np.arange(9.0), dimension_names=["time"]) for n in ("time", "tas")
+    )
+    cfagg.accumulate(store, "tas", ["time"])
+    time[:] = tas[:] + 1
+    (found,) = [f for source in cfagg.check(str(store)).sources for f in source.findings if f.code.startswith("ACC")]
+    assert found.code == "ACC007"
+    assert "a coordinate, or a source of the weights, has changed" in found.message
+    assert "coordinate 'time': written at" in found.message
+
+
 def test_weights_may_have_a_stride_of_their_own() -> None:
     assert findings(GOOD.replace("acc_wt_time:_ACCUMULATION_STRIDE = 1", "acc_wt_time:_ACCUMULATION_STRIDE = 2")) == []
 
