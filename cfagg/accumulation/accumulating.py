@@ -180,8 +180,8 @@ def accumulate(
     name = there or a_path(store, "store", expected="name a Zarr store")
     threads, budget = readers(workers, name), parse_size(memory)
     order = Order(
-        name, variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
-        resume, budget, places,
+        name, variable, budget, dims, stride, weights, statistics, precision, codec,
+        append, refresh, overwrite, resume, places,
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run:
@@ -278,10 +278,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
             store = store.anew
         # From now on the group is to grow along the dimension that has grown.
         grown = tuple(group.differences.grown)
-        order = Order(
-            store, variable, None, 1, None, ("chunks",), "auto", "blosc", True, False, False, False, memory,
-            grows=grown[0] if len(grown) == 1 else None,
-        )  # fmt: skip
+        order = Order(store, variable, memory, append=True, grows=grown[0] if len(grown) == 1 else None)
         return carry_out(order, threads=threads)
     return report_of_extension(extension.plan, extension.missing, extension.nonfinite)
 

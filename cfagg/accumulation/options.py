@@ -28,17 +28,17 @@ class Order:
 
     store: str
     variable: str
-    dims: Any
-    stride: Any
-    weights: Any
-    statistics: Any
-    precision: str
-    codec: str | None
-    append: bool
-    refresh: bool
-    overwrite: bool
-    resume: bool
     memory: int
+    dims: Any = None
+    stride: Any = 1
+    weights: Any = None
+    statistics: Any = ("chunks",)
+    precision: str = "auto"
+    codec: str | None = "blosc"
+    append: bool = False
+    refresh: bool = False
+    overwrite: bool = False
+    resume: bool = False
     allow: tuple[str, ...] = ()
     #: The dimension along which the group is to grow in place from now on, if it does not yet.
     grows: str | None = None

@@ -10,7 +10,7 @@ from cfagg.accumulation.build_plan import Action, State, decide
 from cfagg.accumulation.options import Order
 from cfagg.errors import TargetExistsError
 
-NEW = Order("a.zarr", "tas", None, 1, None, ("chunks",), "auto", "blosc", False, False, False, False, 1 << 20)
+NEW = Order("a.zarr", "tas", 1 << 20)
 FRESH = State(exists=True, fresh=True, alike=True)
 STALE = State(exists=True, alike=True)
 
