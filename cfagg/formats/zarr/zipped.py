@@ -45,8 +45,10 @@ class CheckedZip(ZipStore):
     def __init__(self, path: str) -> None:
         super().__init__(path, mode="r")
 
-    def __dask_tokenize__(self) -> tuple[str, float]:
-        return str(self.path), os.stat(str(self.path)).st_mtime  # noqa: PTH116
+    def __dask_tokenize__(self) -> tuple[str | int, ...]:
+        # The time alone may be that of another file, which was copied with it.
+        status = os.stat(str(self.path))  # noqa: PTH116
+        return str(self.path), status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
     def member(self, key: str) -> tuple[int, os.stat_result] | None:
         """Return an open file with the value of a key, and its status, or `None` if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import tracemalloc
@@ -11,6 +12,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
+import dask.base
 import numpy as np
 import pytest
 import xarray as xr
@@ -166,3 +168,15 @@ def test_a_thread_that_reads_chunks_does_not_block_one_that_reads_other_members(
         store._lock.release()
     reader.join()
     assert free
+
+
+def test_dask_tells_a_zip_file_from_another_that_was_copied_over_it_with_its_time(tmp_path: Path) -> None:
+    tokens = []
+    for value in (1, 2):
+        create(tmp_path / "s", "a", (4,), (2,), dtype="i4", zarr_format=3)[:] = value
+        path = zipped(tmp_path / "s")
+        os.utime(path, (0, 0))
+        tokens.append(dask.base.tokenize(CheckedZip(str(path))))
+        shutil.rmtree(tmp_path / "s")
+        path.unlink()
+    assert tokens[0] != tokens[1]
