@@ -62,7 +62,11 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
             open_array(store.path, path, allow=store.allow)
         except UnsupportedError as ours:
             raise SourceError(f"{where} has metadata that cfagg does not understand: {ours}") from error
-        raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
+        # Nothing is known to be wrong with it: zarr-python lacks some combinations of codecs that others write.
+        raise UnsupportedError(
+            f"{where} is left to zarr-python because of its type or codecs, which raises {type(error).__name__}: "
+            f"{str(error)[:300]}; write it again in another form"
+        ) from error
 
 
 def store_of(store: str, allow: Sequence[str]) -> Any:

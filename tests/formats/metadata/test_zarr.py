@@ -297,6 +297,28 @@ def test_what_is_no_json_is_said_in_our_words(tmp_path: Path, text: bytes, said:
     assert str(caught.value) == f"{tmp_path}/zarr.json is not JSON: {said}; write it again"
 
 
+def test_sound_metadata_that_zarr_python_cannot_open_are_not_called_wrong(tmp_path: Path) -> None:
+    from tests.formats.zarr.stores import create
+
+    create(tmp_path, "a", (4, 6), (2, 6), dtype="i2")[:] = 1
+    document = json.loads((tmp_path / "a" / "zarr.json").read_text())
+    # Shards of turned dimensions, as tensorstore writes them; zarr-python compares chunks with dimensions unturned.
+    inner = {"chunk_shape": [3, 1], "codecs": document["codecs"], "index_codecs": ["bytes"]}
+    document["codecs"] = [
+        {"name": "transpose", "configuration": {"order": [1, 0]}},
+        {"name": "sharding_indexed", "configuration": inner},
+    ]
+    (tmp_path / "a" / "zarr.json").write_text(json.dumps(document))
+    with (
+        open_dataset(tmp_path) as dataset,
+        pytest.raises(
+            FragmentReadError, match="left to zarr-python because of its type or codecs, which raises"
+        ) as caught,
+    ):
+        dataset.variables[0].values()
+    assert "violate" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "codec", ["zstd-checksum", "gzip", "blosc-lz4", "blosc-zstd", "numcodecs.lzma", "shuffle+numcodecs.lz4"]
 )
