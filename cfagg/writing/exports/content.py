@@ -85,6 +85,9 @@ def _array(
     lost: tuple[Loss, ...] = ()
     if isinstance(variable, Variable):
         attributes, notes = with_members(attributes, variable.dtype, path)
+        if _is_other(reader):
+            # The values themselves are a loss, whatever stands for missing ones.
+            attributes = {k: v for k, v in attributes.items() if k != "_FillValue"}
         dropped = means.on_loss == "drop"
         attributes, lost = without_odd_fill(attributes, reader.dtype, path, reader.label, drop=dropped)
     if (

@@ -186,6 +186,22 @@ def test_values_that_are_neither_numbers_nor_text_are_left_out_or_refused(tmp_pa
     assert found["even"].values.tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(
+    "fill", [np.array([-9.0, -9.0]), np.zeros((), [("p", "f4"), ("q", "i4")])], ids=["two", "pair"]
+)
+@pytest.mark.parametrize("target", TARGETS)
+def test_compounds_are_left_out_or_refused_whatever_their_fill_value_is(tmp_path, target, fill):
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["odd"] = np.zeros(2, [("p", "f4"), ("q", "i4")])
+        file["odd"].attrs["_FillValue"] = fill
+        file["even"] = [0, 2]
+    with pytest.raises(LossError) as caught:
+        exported(tmp_path / "a.nc", target, on_loss="materialise")
+    assert [loss.why for loss in caught.value.losses] == ["they are neither numbers nor text"]
+    exported(tmp_path / "a.nc", target, on_loss="drop")
+    assert list(opened(tmp_path / target).variables) == ["even"]
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_file_of_another_compression_is_written_as_values_where_that_is_wanted(tmp_path, target):
     values = values_of((12, 12))
