@@ -75,6 +75,16 @@ def direction_of_vertical_coordinates_is_told(c: Context) -> Iterator[Hit]:
             yield Hit(v, "positive", "the vertical coordinate has no attribute positive: add it, 'up' or 'down'")
 
 
+@rule("VRT013", each="standard_name")
+def parametric_coordinates_have_formula_terms(c: Context, v: Variable) -> Iterator[Hit]:
+    """Parametric vertical coordinates have ``formula_terms``."""
+    # Chapter 4 recommends it strongly, but the conformance document does not list it.
+    formula = formulas(c.version).get((v.words("standard_name") or [""])[0])
+    if formula is not None and "formula_terms" not in v.attributes and v in c.roles.coordinates:
+        message = f"{formula.name} without formula_terms, so that its heights or pressures cannot be computed"
+        yield Hit(v, "formula_terms", f"{message}; add those of the terms {', '.join(formula.terms)} that apply")
+
+
 #: A variable with ``formula_terms``, the coordinate whose bounds it holds, the formula, and the terms by name.
 type _Terms = tuple[Variable, Variable | None, Formula | None, dict[str, Variable]]
 

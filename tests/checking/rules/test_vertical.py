@@ -83,6 +83,25 @@ def test_vertical_coordinates_tell_their_direction(attributes: str, expected: li
     assert codes(coordinate(attributes), "VRT012") == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "expected"),
+    [
+        ("atmosphere_sigma_coordinate", "1.0", ["VRT013"]),
+        ("ocean_s_coordinate_g2", "1.13", ["VRT013"]),
+        ("ocean_s_coordinate_g2", "1.0", []),
+        ("model_level_number", "1.13", []),
+    ],
+)
+def test_parametric_coordinates_have_formula_terms(name: str, version: str, expected: list[str]) -> None:
+    assert codes(coordinate(f'k:standard_name = "{name}" ; k:units = "1" ;', version=version), "VRT013") == expected
+
+
+def test_data_and_bounds_need_no_formula_terms() -> None:
+    name = 'standard_name = "atmosphere_sigma_coordinate" ;'
+    others = f"double d(p) ; d:{name} double b(k, nv) ; b:{name}"
+    assert codes(coordinate('k:bounds = "b" ;', others), "VRT013") == []
+
+
 SIGMA = 'k:standard_name = "atmosphere_sigma_coordinate" ; k:formula_terms = "{}" ;'
 TERMS = 'float ps(p) ; ps:units = "Pa" ; double ptop ; ptop:units = "hPa" ;'
 
