@@ -352,3 +352,15 @@ def test_formula_terms_refer_to_coordinates_by_the_names_that_these_get(tmp_path
         (level,) = (v for v in found.variables.values() if "formula_terms" in v.attrs)
         assert level.attrs["formula_terms"] == f"sigma: {level.dims[0]} ps: ps ptop: ptop"
         assert level.dims[0] in found.tas.dims
+
+
+@pytest.mark.parametrize("option", ["variable_identities", "allow_no_identity"])
+def test_a_dimension_may_have_coordinates_in_one_file_and_be_only_counted_in_another(
+    tmp_path: Path, option: str
+) -> None:
+    xr.Dataset({"a": ("x", [4.0, 5.0])}, coords={"x": [0, 1]}).to_netcdf(tmp_path / "0.nc")
+    xr.Dataset({"b": ("x", [2.0, 3.0, 1.0])}).to_netcdf(tmp_path / "1.nc")
+    found = cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"], **{option: True})
+    assert found["a"].values.tolist() == [4.0, 5.0]
+    assert found["b"].values.tolist() == [2.0, 3.0, 1.0]
+    assert "x" not in found["b"].coords

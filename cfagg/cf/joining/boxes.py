@@ -261,9 +261,10 @@ def _placed(
         found = places(box, head.size, own, {m: u for (m, axis), u in used.items() if axis == a}, dropped)
         start[:, a], count[:, a], flipped[:, a] = found.start, found.count, found.flipped
         extent[:, a], down[:, a] = found.extent, found.descending
-        if own.size is not None:  # each box has one point at most
-            count[live, a] = own.size[own.code[live]]
-            np.maximum.at(extent[:, a], box[live], count[live, a])
+        if own.size is not None:  # each box has one point at most where places are only counted
+            counted = live[own.size[own.code[live]] >= 0]
+            count[counted, a] = own.size[own.code[counted]]
+            np.maximum.at(extent[:, a], box[counted], count[counted, a])
         scattered |= {(m, a): where for m, where in found.scattered.items()}
         trimmed |= {(m, a): what for m, what in found.trimmed.items()}
         order = live[np.lexsort((start[live, a], box[live]))]

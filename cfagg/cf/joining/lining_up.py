@@ -50,7 +50,7 @@ class LinedUp:
     high: npt.NDArray[np.float64]
     #: For each entry the metadata of the coordinate that defines their units.
     base: Sequence[Stated | None]
-    #: For each entry the number of its places, if they are only counted and all one point.
+    #: For each entry the number of its places if they are only counted and all one point, else -1.
     size: Int64 | None
 
 
@@ -80,9 +80,7 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
             base[k] = made.base
     if all(isinstance(v, (int, float)) or v is None for v in first.tolist()):
         first, last = first.astype(np.float64), last.astype(np.float64)
-    size = (
-        np.array([n if once else 1 for once, n in zip(counted, own, strict=True)], np.int64) if any(counted) else None
-    )
+    size = np.where(counted, own, -1).astype(np.int64) if any(counted) else None
     return LinedUp(offset, point, value, unordered, first, last, low, high, base, size)
 
 

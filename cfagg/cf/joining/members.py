@@ -74,7 +74,7 @@ class Axis:
     label : callable, optional
         Returns a coordinate of a code, for reasons.
     size : int64 array, optional
-        Number of places of each code if all are one point because nothing is joined among them; otherwise one.
+        Number of places of each code if all are one point because nothing is joined among them; otherwise -1.
     """
 
     name: str
