@@ -14,7 +14,7 @@ from cfagg.errors.arguments import a_new_file, a_path, flags, paths, shared
 from cfagg.findings.losses import Loss
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
-from cfagg.runtime.targets import DIALECTS, kind_of
+from cfagg.runtime.targets import dialect_of, kind_of
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url, a_place, is_url
 from cfagg.writing.aggregation_file import Target, write_file
@@ -196,12 +196,7 @@ def target_of(
     there = (
         a_place(path, options, expected="name a file", options_name="target_options") if is_url(name) or options else ""
     )
-    kind = kind_of(name, to, netcdf=netcdf)
-    if kind not in DIALECTS:
-        raise OptionError(
-            f"{name} would be of kind {kind!r}, not an aggregation file: give a name that ends with .nc or .nca and no "
-            f"other to=, or write a file or Zarr store first, and use cfagg.convert (cfagg convert)"
-        )
+    kind = dialect_of(name, to, netcdf=netcdf)
     shared(on_loss=on_loss)
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
     if base is not None and os.path.exists(base) and not os.path.isdir(base):  # noqa: PTH110, PTH112

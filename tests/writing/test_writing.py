@@ -580,8 +580,9 @@ def test_the_suffix_decides_only_without_to(tmp_path, name, to, found):
         ("a.zarr", "CF-1.13", "contradicts to='CF-1.13': give another name, or leave out to="),
         ("a.nc", "zarr", "contradicts to='zarr': give another name, or leave out to="),
         ("a.nc", "CF-1.12", "is not one of"),
-        ("a.cfa", None, "ends with '.cfa'"),
+        ("a.cfa", None, r"the ending '.cfa' does not tell .* are .nc \(CF-1.13\), .* instance, a.nc"),
         ("a.icechunk", None, "use cfagg.convert"),
+        ("a.txt", None, r"the ending '.txt' does not tell .* instance, a.zarr"),
     ],
 )
 def test_a_name_that_contradicts_to_or_says_nothing_is_refused(tmp_path, name, to, message):
