@@ -12,12 +12,15 @@ import numpy as np
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.opening import open_any
 from cfagg.arrays.reader import Reader
+from cfagg.cf.calendars import transform
+from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.units import SAME
 from cfagg.conversion.options import Options
 from cfagg.conversion.plan import Array, build_plan
 from cfagg.conversion.request import Request
 from cfagg.conversion.schedule import cut
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.errors import ConformError, LimitError, TargetError, UnsupportedError
+from cfagg.errors import CfaggError, ConformError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.zarr.encoding import encoder
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.model import Grid, Regular
@@ -29,7 +32,8 @@ __all__ = ["Part", "Region", "arrays_of", "part_of", "writable"]
 #: Start and stop along each dimension.
 Region = Mapping[str, tuple[int, int | None]]
 
-#: Attributes that define the meaning of numbers; they must be equal, since readers see those of the store.
+#: Attributes that define the meaning of numbers; they must be equal, since readers see those of the store. The first
+#: two are those of times.
 _MEANING = (
     "units", "calendar", "scale_factor", "add_offset", "missing_value", "valid_min", "valid_max", "valid_range",
     "_Unsigned", "standard_name", "flag_values", "flag_masks", "flag_meanings",
@@ -109,7 +113,7 @@ def part_of(array: Array, arrays: Sequence[Array], there: Mapping[str, Array], r
     if array.dtype != found.dtype:
         raise ConformError(f"{where} is of type {array.dtype}, but of {found.dtype} in {store}; convert it first")
     meaning, known = _meaning(array, arrays), _meaning(found, there.values())
-    for key in _MEANING:
+    for key in _MEANING[2:] if _same_times(meaning, known) else _MEANING:
         ours, theirs = meaning.get(key), known.get(key)
         if not _is_same(ours, theirs):
             raise ConformError(
@@ -147,6 +151,19 @@ def _meaning(array: Array, arrays: Iterable[Array]) -> Mapping[str, Any]:
         ):
             return {k: one.attributes[k] for k in ("units", "calendar") if k in one.attributes} | {**array.attributes}
     return array.attributes
+
+
+def _same_times(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether equal numbers are equal times by two sets of attributes, however reference and calendar are spelled."""
+    (units, calendar), (known, its_calendar) = (
+        [None if a.get(k) is None else str(a[k]) for k in _MEANING[:2]] for a in (ours, theirs)
+    )
+    if units is None or known is None or not (is_reference_time(units) and is_reference_time(known)):
+        return False
+    try:
+        return transform(units, calendar, known, its_calendar) == SAME
+    except CfaggError:
+        return False
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:

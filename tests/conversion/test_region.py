@@ -226,6 +226,27 @@ def test_bounds_without_units_have_those_of_their_coordinate(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("units", "calendar", "same"),
+    [
+        ("days since 2000-01-01 00:00:00", "gregorian", True),
+        ("day since 2000-1-1T01:00 +1:00", "standard", True),
+        ("days since 2000-01-01", "proleptic_gregorian", False),
+        ("days since 2000-01-01 01:00", "standard", False),
+    ],
+)
+def test_times_with_another_spelling_of_units_and_calendar_are_written(store, tmp_path, units, calendar, same):
+    part = dataset(30, 60, units=units)
+    part["time"].attrs["calendar"] = calendar
+    part.to_netcdf(tmp_path / "part.nc")
+    if not same:
+        with pytest.raises(ConformError, match=r"'time': (units|calendar) is "):
+            convert(tmp_path / "part.nc", store, region={"time": slice(30, 60)})
+        return
+    convert(tmp_path / "part.nc", store, region={"time": slice(30, 60)})
+    np.testing.assert_array_equal(tas(store)[30:60], part["tas"].values)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("units", "degC"),
