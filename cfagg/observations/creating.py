@@ -22,7 +22,7 @@ from cfagg.observations.provenance import Base, iso, open_base
 from cfagg.observations.recipe import Recipe, load_recipe
 from cfagg.observations.writing import Place
 from cfagg.runtime.budget import parse_size, worker_count
-from cfagg.runtime.publishing import read_own, refusals_of, write_synced
+from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
 from cfagg.storage.handles import handles
@@ -253,18 +253,25 @@ def create_observations(
     except KeyboardInterrupt:
         place.abandon_if_useless()
         what = "is complete" if is_known(lambda: place.finished) else "was not written"
-        kept = f"; finished work is kept, {'finish it by the same call' if append else place.remedy}"
-        rest = kept if is_known(lambda: place.unfinished) else ""
-        raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
+        raise KeyboardInterrupt(f"interrupted: {place.target} {what}{_kept(place, append=append)}") from None
     except BaseException as error:
         if isinstance(error, AccessError):
             place.take_back()
         place.abandon_if_useless()
-        with refusals_of(place.target):
+        if not isinstance(error, OSError) or isinstance(error, CfaggError | BrokenPipeError):
             raise
+        kept = _kept(place, append=append)
+        raise TargetError(f"{place.target} cannot be written: {reason(error, place.target)}{kept}") from error
     if progress is not None:
         progress(1000, 1000)
     return _report(report, built, base, began)
+
+
+def _kept(place: Place, *, append: bool) -> str:
+    """Return how a run is finished whose work is partly done, or nothing if none is."""
+    if not is_known(lambda: place.unfinished):
+        return ""
+    return f"; finished work is kept, {'finish it by the same call' if append else place.remedy}"
 
 
 def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Report:

@@ -1,6 +1,8 @@
 """Building stores: what is in them, however they are built."""
 
+import errno
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from cfagg.errors import (
 from cfagg.observations import building
 from cfagg.observations.indexes import open_index
 from cfagg.observations.store import open_store
+from cfagg.observations.writing import Place
 from tests import oracles
 from tests.effort import examples
 from tests.observations import builds
@@ -413,6 +416,17 @@ def test_a_disk_that_takes_no_more_is_told_and_leaves_no_store(tmp_path, most):
     assert not (tmp_path / "a.zarr").exists()
     assert cfagg.create_observations(recipe(), tmp_path / "a.zarr", overwrite=True).rows == len(builds.expected())
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_a_full_disk_late_in_a_build_is_told_with_how_to_finish_it(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Place, "publish", full)
+        with pytest.raises(TargetError, match=r"free some space .*finished work is kept, finish it with resume=True"):
+            cfagg.create_observations(recipe(), tmp_path / "a.zarr")
+    assert cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True).resumed
 
 
 def test_options_that_exclude_each_other_are_refused(tmp_path):
