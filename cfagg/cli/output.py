@@ -55,6 +55,10 @@ def check(target: str, *, overwrite: bool, of_data: bool = False) -> None:
         raise _exists(target)
     if not os.path.isdir(path.absolute().parent):  # noqa: PTH112
         raise TargetError(f"{target} cannot be written: there is no directory {path.parent}")
+    from cfagg.formats.opening import is_store
+
+    if store := next((folder for folder in Path(os.path.realpath(path)).parents if is_store(folder)), None):
+        raise TargetError(f"{target} would be within the Zarr store {store}; choose another place")
     if os.path.exists(path) and not of_data:  # noqa: PTH110
         from cfagg.writing.replacing import refuse_data
 

@@ -196,6 +196,16 @@ def test_an_output_is_replaced_only_when_asked_for(paths, tmp_path, capsys):
     assert "clean.cdl" in target.read_text()
 
 
+def test_an_output_is_not_put_into_a_zarr_store(paths, tmp_path, capsys):
+    (tmp_path / "s.zarr" / "tas").mkdir(parents=True)
+    (tmp_path / "s.zarr" / "zarr.json").write_text("{}")
+    for name in ("s.zarr/x.txt", "s.zarr/tas/x.txt"):
+        status, _, said = run(capsys, paths["clean"], "--output", tmp_path / name)
+        assert status == 2
+        assert "s.zarr; choose another place" in said
+    assert not [*tmp_path.rglob("x.txt")]
+
+
 def test_quiet_prints_nothing(paths, capsys):
     assert run(capsys, paths["broken"], "--quiet") == (1, "", "")
 
