@@ -26,6 +26,7 @@ from cfagg.errors.arguments import is_one
 from cfagg.findings.losses import Loss
 from cfagg.formats.icechunk import is_repository
 from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.reports import WrittenReport
 from cfagg.runtime.threads import run_threads
@@ -33,7 +34,7 @@ from cfagg.storage.urls import Url
 from cfagg.writing.zarr.chunk_writing import Object, Slab, check_growth, put_objects, slabs
 from cfagg.writing.zarr.group_state import GroupState, Node, below, digest, load, take_back
 from cfagg.writing.zarr.growing import Growth, grow
-from cfagg.writing.zarr.increments import Increment, increment_of
+from cfagg.writing.zarr.increments import Increment, increment_of, stored_array
 from cfagg.writing.zarr.place import Claim, Place, place_of
 from cfagg.writing.zarr.session_place import SessionPlace
 from cfagg.writing.zarr.text import TEXT
@@ -126,7 +127,7 @@ def append_to(
             if increment.count
         }
         if growths and not any_order and increment.coordinate is not None:
-            _check_order(growths[dim], dim, increment.coordinate)
+            _check_order(growths[dim], dim, increment.coordinate, lambda: stored_array(growing[dim], state))
         report = Appended(
             target=place.store, group=group.strip("/"), variables=tuple(n.path for n in growing.values()), dim=dim,
             start=size, stop=size + increment.count, losses=increment.losses, notes=notes,
@@ -218,8 +219,11 @@ def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
-    """Raise an error if coordinate values do not continue in the direction of those of the store."""
+def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any], whole: Callable[[], ZarrArray]) -> None:
+    """Raise an error if coordinate values do not continue in the direction of those of the store.
+
+    The direction is that from the first value, as the last ones may have been appended in any order.
+    """
     end = growth.tail
     if end.dtype.kind in TEXT:
         return  # names have no direction
@@ -235,7 +239,8 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
                     "is unknown; pass any_order=True (--any-order)"
                 )
             last += ZarrReader(end).filled((index,))[: former - a].tolist()
-    last = last[-2:]
+    first = last[:1] if not end.before else ZarrReader(whole()).filled((0,))[:1].tolist()
+    last = [*first, *last[-2:]] if growth.former > 2 else last
     values = [*last, *new.tolist()]
     odd = next((v for v in values if isinstance(v, float) and not math.isfinite(v)), None)
     if odd is not None:
@@ -248,11 +253,12 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
     wrong = [k for k, s in enumerate(steps) if s != (-1 if is_down else 1)]
     if wrong:
         k = wrong[0]
+        where = ("within the store", "where the appended data begin", "within the appended data")
         raise ConformError(
             f"{end.store}: coordinate {dim!r} would go from {values[k]} to {values[k + 1]} "
-            f"{'within the appended data' if k >= len(last) else 'where the appended data begin'}, but it "
-            f"{'decreases' if is_down else 'increases'}: they overlap the existing ones, or are out of order; pass "
-            "any_order=True (--any-order) to append them as they are"
+            f"{where[min(max(k - len(last) + 2, 0), 2)]}, but it {'decreases' if is_down else 'increases'}: they "
+            "overlap the existing ones, or are out of order; pass any_order=True (--any-order) to append them as "
+            "they are"
         )
 
 

@@ -21,7 +21,7 @@ from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import jsonable
 from cfagg.formats.zarr.fallback import open_by_zarr, store_of
 from cfagg.formats.zarr.fields import data_type
-from cfagg.formats.zarr.metadata import array_of
+from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.writing.zarr.given import dataset_of
 from cfagg.writing.zarr.group_state import GroupState, Node
 from cfagg.writing.zarr.session_place import SessionPlace
@@ -31,7 +31,7 @@ from cfagg.writing.zarr.text import text_type
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Increment", "increment_of"]
+__all__ = ["Increment", "increment_of", "stored_array"]
 
 #: Attributes that define the meaning of values: different ones are refused, whatever losses are accepted.
 _MEANING = frozenset(
@@ -195,7 +195,7 @@ def _check_equal(
         )
     _compare(variable.attrs, node, losses, where)
     try:
-        array = _array(node, state)
+        array = stored_array(node, state)
     except UnsupportedError:
         there = np.asarray(_by_zarr(state, node.path)[...])
         given = np.asarray(variable.values)
@@ -225,7 +225,8 @@ def _by_zarr(state: GroupState, path: str) -> Any:
     return open_by_zarr(store_of(state.place.store, ()), path, state.zarr_format)
 
 
-def _array(node: Node, state: GroupState) -> Any:
+def stored_array(node: Node, state: GroupState) -> ZarrArray:
+    """Return the array of a group as it is before the append."""
     import json
 
     texts = {f"{node.path}/{name}".lstrip("/"): json.dumps(d).encode() for name, d in node.documents.items()}

@@ -251,6 +251,18 @@ def test_what_overlaps_is_refused_unless_it_is_asked_for(tmp_path: Path, start: 
     same(store, xr.concat([series(0, 5), series(start, 2)], "time"))
 
 
+@pytest.mark.parametrize("chunk", [1, 100])
+def test_the_direction_is_that_from_the_first_value_on(tmp_path: Path, chunk: int) -> None:
+    encoding = {"time": {"units": "days since 2000-01-01", "chunks": (chunk,)}}
+    series(0, 5).to_zarr(tmp_path / "a.zarr", encoding=encoding)
+    cfagg.append(tmp_path / "a.zarr", series(3, 1), "time", any_order=True)
+    for start in (2, 9):
+        with pytest.raises(ConformError, match="'time' would go from 4 to 3 within the store, but it increases"):
+            cfagg.append(tmp_path / "a.zarr", series(start, 1), "time")
+    cfagg.append(tmp_path / "a.zarr", series(9, 2), "time", any_order=True)
+    assert cfagg.append(tmp_path / "a.zarr", series(11, 1), "time").stop == 9
+
+
 def test_what_is_out_of_order_in_itself_is_refused(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
     with pytest.raises(ConformError, match="within the appended data"):
