@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.aggregation.fields import Fields, by_fields
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
+from cfagg.aggregation.masters import distinct, in_part, master_of, with_missing, with_texts
 from cfagg.aggregation.matrix import Blocks, Matrix, blocks_of, matrix_of
 from cfagg.aggregation.names import Contents
 from cfagg.cf.joining import Stated
@@ -56,6 +56,8 @@ class Arrays:
         master = with_missing(master_of(several), several)
         if joined.options.concatenate:
             master = with_texts(master, several)
+        if boxes.trimmed and {row for row, _ in boxes.trimmed}.intersection(rows.tolist()):
+            master = in_part(master)
         if 0 in shape:  # there are no partitions, and nothing to read from files
             contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
             return master.differing

@@ -130,7 +130,7 @@ class Builder:
         if key not in self.made:
             # `own` is kept alive so that no other object gets its identity.
             values = along_axis(boxes, rows, axis, own, self._place)
-            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place), own
+            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place, values.master), own
         made, bounds, _ = self.made[key]
         stated = own[0].stated
         base = said = stated.name.rpartition("/")[2]
@@ -408,5 +408,6 @@ class Builder:
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return attributes as a hashable key, without the names of bounds."""
-    return frozen({name: value for name, value in sorted(attributes.items()) if name not in BOUNDS})
+    """Return attributes as a hashable key, without the names of bounds, and the range that equal values share."""
+    left = {*BOUNDS, "actual_range"}
+    return frozen({name: value for name, value in sorted(attributes.items()) if name not in left})

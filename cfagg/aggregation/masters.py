@@ -24,10 +24,10 @@ from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.model.dataset import enumeration_of
 from cfagg.model.partitions import same_value
 
-__all__ = ["Master", "common", "conformed", "distinct", "master_of", "with_missing", "with_texts"]
+__all__ = ["Master", "common", "conformed", "distinct", "in_part", "master_of", "with_missing", "with_texts"]
 
 #: Attributes on how values are stored; those of the master apply, not those of members.
-_OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
+_OF_VALUES = frozenset({"units", "calendar", *STORAGE_ATTRIBUTES})
 
 #: Attributes that the rules consider equivalent in all members, however they are written: the first one's are kept.
 _MEANT = REFERRING_TEXTS | {"cell_methods", "standard_name", "cf_role", "axis", "positive"}
@@ -95,6 +95,8 @@ def master_of(stated: Sequence[Stated]) -> Master:
             dtype = ANY
         return Master(dtype, units, calendar, {**attributes, **_plain_of(own)}, differing)
     changed = _changes(stated)
+    if changed and attributes.pop("actual_range", None) is not None:  # it is in the units of the files
+        differing = (*differing, "actual_range")
     packed = any(name in one.attributes for one in stated for name in _PACKING)
     alike = len(dtypes) == 1 and not changed and not packed and all(_stored_alike(first, one) for one in stated[1:])
     if alike:
@@ -127,6 +129,14 @@ def with_missing(master: Master, stated: Sequence[Stated]) -> Master:
     if not any(name in one.attributes for one in stated for name in names):
         return master
     return replace(master, attributes={**master.attributes, "_FillValue": master.dtype.type(np.nan)})
+
+
+def in_part(master: Master) -> Master:
+    """Return the properties of an array of parts of variables, whose range of values is unknown."""
+    if "actual_range" not in master.attributes:
+        return master
+    left = {name: value for name, value in master.attributes.items() if name != "actual_range"}
+    return replace(master, attributes=left, differing=(*master.differing, "actual_range"))
 
 
 def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,11 @@ import numpy.typing as npt
 
 from cfagg.aggregation.masters import Master, common, conformed, distinct, master_of
 from cfagg.aggregation.matrix import irregular
+from cfagg.cf.calendars import transform
 from cfagg.cf.joining import Boxes, Coordinate, Stated, with_units_of
+from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
+from cfagg.errors import CfaggError
 
 __all__ = ["Assembled", "along_axis", "assembled", "with_bounds"]
 
@@ -36,10 +41,12 @@ def assembled(
     values_of: Callable[[int], npt.NDArray[Any]],
     stated_of: Callable[[int], Stated],
     where: Callable[[int], str],
+    like: Master | None = None,
 ) -> Assembled:
     """Return the joined values of members along some axes of their box; `None` is a dimension that is not joined.
 
-    Members with the same position along all of these axes have equal values, which are taken from the first.
+    Members with the same position along all of these axes have equal values, which are taken from the first. Bounds
+    without units of their own have those of their coordinate, `like`.
     """
     known = [a for a in axes if a is not None]
     place = np.concatenate([boxes.start[np.ix_(rows, known)], boxes.count[np.ix_(rows, known)]], axis=1)
@@ -53,6 +60,11 @@ def assembled(
     differing = tuple(name for name in differing if name not in _OF_NUMBERS)
     left = {k: v for k, v in master.attributes.items() if k not in differing}
     master = replace(master, attributes=left, differing=differing)
+    if like is None:
+        master = _whole_times(master, stated, values_of)
+    else:
+        dtype = like.dtype if all(one.dtype.kind in "iu" for one in stated.values()) else master.dtype
+        master = replace(master, dtype=dtype, units=like.units, calendar=like.calendar, alike=False)
     first = values_of(int(chosen[0]))
     if first.dtype == object:
         # Characters were joined into texts, out of their encoding, when they were read.
@@ -76,6 +88,30 @@ def assembled(
     return Assembled(out, master)
 
 
+def _whole_times(master: Master, members: Mapping[int, Stated], values_of: Callable[[int], npt.NDArray[Any]]) -> Master:
+    """Return the properties of reference times as integers in the finest of their units if reals would merge some."""
+    whole = all(d.dtype.kind in "iu" and d.attributes.keys().isdisjoint(STORAGE_ATTRIBUTES) for d in members.values())
+    if master.alike or master.dtype != np.float64 or not whole or not is_reference_time(master.units or ""):
+        return master
+    changes: dict[tuple[str | None, str | None], Any] = {}
+    most = Fraction(0)
+    for row, one in members.items():
+        pair, values = (one.text("units"), one.text("calendar")), values_of(row)
+        try:
+            change = changes.setdefault(pair, transform(*pair, master.units, master.calendar))
+        except CfaggError:
+            return master  # reading the values reports the error
+        if not isinstance(change, tuple):
+            return master
+        ends = (int(values.min()), int(values.max())) if values.size else ()
+        most = max([most, *(abs(end * change[0] + change[1]) for end in ends)])
+    finest = min(changes, key=lambda pair: changes[pair][0])
+    # A real is rounded by up to the 2**53th part of it, which must be less than half of the finest unit.
+    if most < changes[finest][0] * 2**52:
+        return master
+    return replace(master, dtype=np.dtype("i8"), units=finest[0], calendar=finest[1])
+
+
 def along_axis(
     boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: Callable[[int], str]
 ) -> Assembled:
@@ -85,9 +121,14 @@ def along_axis(
 
 
 def with_bounds(
-    boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: Callable[[int], str]
+    boxes: Boxes,
+    rows: Int64,
+    axis: int,
+    coordinates: Sequence[Coordinate],
+    where: Callable[[int], str],
+    made: Master,
 ) -> Assembled | None:
-    """Return the bounds of coordinates, in the units of the coordinates, or `None` if they have none."""
+    """Return the bounds of coordinates, in the units of the coordinates as `made`, or `None` if they have none."""
     by_row = dict(zip(rows.tolist(), coordinates, strict=True))
     if any(c.bounds is None or c.bounds_stated is None for c in coordinates):
         return None
@@ -109,7 +150,9 @@ def with_bounds(
         # Which end comes first depends on the direction, and is the same in all cells.
         return values[:, ::-1] if None not in (rising, sense := _sense(own)) and sense is not rising else values
 
-    return assembled(boxes, rows, [axis, None], values_of, stated_of, where)
+    said, of = stated_of(int(rows[0])), coordinates[0].units
+    other = made.units != of and said.text("units") == of
+    return assembled(boxes, rows, [axis, None], values_of, stated_of, where, made if other else None)
 
 
 def _sense(own: Coordinate) -> bool | None:

@@ -839,6 +839,33 @@ def test_bounds_in_units_of_their_own_are_compared_in_those_of_their_coordinates
             assert "gap" not in str(found.cfagg.report)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("of_bounds", ["i8", "f8"])
+def test_nanoseconds_beside_seconds_are_joined_without_rounding(tmp_path: Path, first: int, of_bounds: str) -> None:
+    second = 946684800
+    given = ("seconds", [second, second + 1]), ("nanoseconds", [(second + 2) * 10**9 + n for n in (1, 3)])
+    for name, (unit, times) in zip("ab", given, strict=True):
+        with netCDF4.Dataset(tmp_path / f"{name}.nc", "w") as file:
+            file.createDimension("time", 2)
+            file.createDimension("ends", 2)
+            for variable, dims, kind in (("time", ("time",), "i8"), ("ends", ("time", "ends"), of_bounds)):
+                file.createVariable(variable, kind, dims)
+            file.createVariable("tas", "f4", ("time",)).setncatts(TAS)
+            file["time"].setncatts({**TIME, "units": f"{unit} since 1970-01-01", "bounds": "ends"})
+            file["time"][:] = times
+            file["ends"][:] = [[t - 1, t] for t in times]
+            file["tas"][:] = 1
+    files = [str(tmp_path / f"{name}.nc") for name in ("ab" if first == 0 else "ba")]
+    found = cfagg.aggregate(files, output=tmp_path / "all.nc")
+    expected = [second * 10**9, (second + 1) * 10**9, *given[1][1]]
+    assert found["time"].values.astype("M8[ns]").astype("i8").tolist() == expected
+    with netCDF4.Dataset(tmp_path / "all.nc") as file:
+        assert (file["time"].units, file["time"].dtype) == ("nanoseconds since 1970-01-01", np.int64)
+        assert file["time"][:].tolist() == expected
+        assert file["ends"].dtype == of_bounds
+        assert file["ends"][0].tolist() == [(second - 1) * 10**9, second * 10**9]
+
+
 @pytest.mark.parametrize(
     ("kind", "origins", "times"),
     [

@@ -120,3 +120,30 @@ def test_attributes_of_coordinates_that_differ_are_left_out_and_listed(tmp_path:
     assert others
     assert {"comment", *(f"{name}:comment" for name in others)} <= set(dropped)
     assert all("comment" not in found[name].attrs and found[name].attrs["note"] == "the same" for name in others)
+
+
+def test_ranges_of_values_are_kept_where_all_files_share_them_and_else_listed(tmp_path: Path) -> None:
+    files = [str(month(tmp_path / f"{n}.nc", n)) for n in range(2)]
+    for n, path in enumerate(files):
+        with netCDF4.Dataset(path, "a") as file:
+            file["tas"].actual_range = np.array([0, 5 + 100 * n], "f4")
+            file["lat"].actual_range = np.array([-45.0, 45.0])
+    found = cfagg.aggregate(files)
+    assert "actual_range" not in found["tas"].attrs
+    assert found["lat"].attrs["actual_range"].tolist() == [-45, 45]
+    assert found.cfagg.report.groups[0].dropped == ("actual_range",)
+    assert cfagg.aggregate(files[:1])["tas"].attrs["actual_range"].tolist() == [0, 5]
+
+
+@pytest.mark.parametrize("units", ["K", "mK"])
+def test_a_shared_range_of_values_in_other_units_or_of_parts_of_files_is_left_out(tmp_path: Path, units: str) -> None:
+    files = [str(month(tmp_path / f"{n}.nc", n)) for n in range(2)]
+    for path in files:
+        with netCDF4.Dataset(path, "a") as file:
+            file["tas"].actual_range = np.array([0, 105], "f4")
+    with netCDF4.Dataset(files[1], "a") as file:
+        file["tas"].units = units
+        file["time"][:] = [1, 2] if units == "K" else [2, 3]  # one day of both
+    found = cfagg.aggregate(files, on_overlap="first")
+    assert "actual_range" not in found["tas"].attrs
+    assert found.cfagg.report.groups[0].dropped == ("actual_range",)
