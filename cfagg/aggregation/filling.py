@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from cfagg.aggregation.arrays import Arrays
 from cfagg.aggregation.joining import Joined
+from cfagg.aggregation.linking import Mesh, large_key, mesh_of, ragged_key
 from cfagg.aggregation.names import (
     BOUNDS,
     Contents,
@@ -50,6 +50,8 @@ class Builder:
         self.own: dict[Any, Any] = {}
         #: How its features are stored if it is ragged: otherwise, only dimensions would link it to its counts.
         self.ragged: tuple[Any, ...] = ()
+        #: Its mesh, if it has one.
+        self.mesh = Mesh()
         #: Names of the arrays, box by box.
         self.names: list[str] = []
         #: Attributes that differ between their members, likewise; and those of shared variables, by name.
@@ -70,7 +72,7 @@ class Builder:
         box = int(boxes.box[rows[0]])
         described = [joined.described[row] for row in rows.tolist()]
         first = described[0]
-        self.ragged = self._ragged(rows, described)
+        self.ragged, self.mesh = ragged_key(joined, rows, described), mesh_of(joined, rows, described)
         order = dimension_order(described, [n for n, k in self.number.items() if joined.boxes.extent[box, k] > 1])
         alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
@@ -143,14 +145,20 @@ class Builder:
         )  # fmt: skip
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
-        heads = dim == base  # it has the name of its dimension
+        heads, part = dim == base, None  # it has the name of its dimension
         if dim is not None:
             size = made.values.shape[0]
             if heads:
                 new = known or self.contents.free(base, content, beside)
                 self.contents.dimensions.setdefault(new, size)
             else:
-                new = self.contents.dimension(dim, size, ("dimension", dim, content), beside)
+                of_mesh = dim in self.mesh.dims
+                sized = self._sized(dim, size) if of_mesh else ("dimension", dim, content)
+                new = self.contents.dimension(dim, size, sized, beside)
+                if of_mesh and not self.own:
+                    # For arrays elsewhere on the mesh it is no coordinate, but a part of the mesh.
+                    part = "companion", base, (new,), content_key(made.values), _frozen(made.master.all_attributes())
+                    known = known or self.contents.known(part)
             dims[identity] = new
             note_name(names, described, identity, new)
             names.setdefault(dim, new)
@@ -158,6 +166,8 @@ class Builder:
         name = known or (dims[identity] if heads else self.contents.free(base, content))
         if known is None:
             self._coordinate(name, spans, made, bounds, own[0], content)
+            if part is not None:
+                self.contents.head(name, part)
         self._uses(content, name, {k: v for k, v in stated.attributes.items() if k not in BOUNDS})
         names[stated.name] = names[said] = name
         self.left[name] = made.master.differing
@@ -200,7 +210,7 @@ class Builder:
 
     def _sized(self, dim: str, size: int) -> tuple[Any, ...]:
         """Return the key of a dimension without coordinates."""
-        return "size", dim, size, *self.ragged
+        return "size", dim, size, *self.ragged, *(self.mesh.key if dim in self.mesh.dims else ())
 
     def _key(self, key: Any) -> Any:
         """Return a key, extended by its references if they differ from those of an equal variable in the dataset."""
@@ -255,20 +265,6 @@ class Builder:
             if first.role == "coordinates":
                 found.append(name)
         return found
-
-    def _ragged(self, rows: Int64, described: Sequence[Described]) -> tuple[Any, ...]:
-        """Return a key for how features are stored, if an array is ragged."""
-        digest = blake2b(digest_size=16)
-        for row, one in zip(rows.tolist(), described, strict=True):
-            roots = {one.axes[own.within] for own in one.axes.values() if own.within} if self._is_ragged(one) else ()
-            for own in (*roots, *(p for p in one.parts.values() if p.role == "ragged")):
-                said = content_key(own.values) if own.values is not None else self._content(own, row)
-                digest.update(repr(said).encode())
-        return (digest.digest(),) if self._is_ragged(described[0]) else ()
-
-    @staticmethod
-    def _is_ragged(one: Described) -> bool:
-        return any(p.role == "ragged" for p in one.parts.values())
 
     def _shifted(self, own: Mapping[int, Companion], axis: str) -> dict[int, Companion]:
         """Return indices of features of single members as indices of the features of all."""
@@ -337,7 +333,9 @@ class Builder:
         place = boxes.start[np.ix_(rows, known)]
         _, heads = np.unique(place, axis=0, return_index=True)
         chosen = rows[np.sort(heads)] if known else rows[:1]
-        key = self._key(("large", base, tuple(spans), tuple(self._content(own[r], r) for r in chosen.tolist())))
+        key = self._key(
+            ("large", base, tuple(spans), tuple(large_key(self.joined, own[r], r) for r in chosen.tolist()))
+        )
         name = self.contents.known(key)
         if name is not None:
             return name, key
@@ -351,10 +349,6 @@ class Builder:
                  for turn, r in zip(turns, chosen.tolist(), strict=True)]  # fmt: skip
         self.arrays.add(self.contents, name, chosen, stated, sizes, list(axes), spans, orders)
         return name, key
-
-    def _content(self, own: Companion, row: int) -> bytes | tuple[int, str]:
-        """Return a key for values that were not kept: their location, if they were not even compared."""
-        return own.digest or (int(self.joined.file[row]), own.stated.name)
 
     def _aggregation(
         self,

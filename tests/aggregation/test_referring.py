@@ -178,6 +178,29 @@ def test_meshes_name_the_dimensions_that_their_own_connectivity_has(tmp_path: Pa
             npt.assert_array_equal(faces.values, [[0, 1, 2], [0, 2, 3]])
 
 
+@pytest.mark.parametrize("files", [1, 2])
+def test_arrays_at_faces_and_nodes_of_one_mesh_share_it(tmp_path: Path, files: int) -> None:
+    paths = [mesh(tmp_path / f"{k}.nc", k) for k in range(files)]
+    for path in paths:
+        with netCDF4.Dataset(path, "a") as file:
+            for name, own in (("fx", LONGITUDE), ("fy", LATITUDE)):
+                made = file.createVariable(name, "f8", ("face",))
+                made.setncatts(own)
+                made[...] = [0.75, 0.25]
+            file["mesh"].setncatts({"face_coordinates": "fx fy", "node_dimension": "node", "face_dimension": "face"})
+            file["ta"].coordinates = "fx fy"
+            made = file.createVariable("ua", "f4", ("time", "node"))
+            made.setncatts({"standard_name": "eastward_wind", "units": "m s-1", "mesh": "mesh", "location": "node"})
+            made.coordinates = "x y"
+    with cfagg.aggregate(paths, decode_times=False) as found:
+        assert [name for name in found.variables if str(name).startswith("mesh")] == ["mesh"]
+        assert (found["ta"].dims[-1], found["ua"].dims[-1]) == ("face", "node")
+        assert found["mesh"].attrs["node_coordinates"] == "x y"
+        assert found["mesh"].attrs["face_coordinates"] == "fx fy"
+        for name, dim in (("x", "node"), ("fy", "face"), ("nodes", "face")):
+            assert found[name].dims[0] == dim
+
+
 @pytest.mark.parametrize("change", ["nodes", "x"])
 def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) -> None:
     files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]

@@ -93,7 +93,12 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
     while at < end:
         lengths = _lengths(block, form)
         if lengths is None:
-            raise damaged(count, at, f"a header that goes on beyond the end, byte {end:,}")
+            # Some writers add bytes after the last field, which a file that was cut off would have, too.
+            rest = (
+                f"; or, if its writer put the last {end - at:,} bytes after its {count:,} whole fields, cut them off "
+                f"with truncate -s {at}"
+            )
+            raise damaged(count, at, f"a header that goes on beyond the end, byte {end:,}", rest if count else "")
         first, second, length = lengths
         if first != size or second != size:
             raise damaged(count, at, f"markers {first:,} and {second:,} around its header, expected {size}")
@@ -130,10 +135,10 @@ def _lengths(block: bytes, form: Form) -> tuple[int, int, int] | None:
     return unpack(block, 0)[0], unpack(block, marker + size)[0], unpack(block, 2 * marker + size)[0]
 
 
-def _damaged(handle: Handle, context: Context, field: int, at: int, found: str) -> CfaggError:
+def _damaged(handle: Handle, context: Context, field: int, at: int, found: str, rest: str = "") -> CfaggError:
     return context.broken(
         context.said(
             f"{handle.key.path} is damaged or truncated PP: field {field:,} at byte {at:,} has {found}; copy or write "
-            "it again"
+            f"it again{rest}"
         )
     )

@@ -84,6 +84,12 @@ def test_the_error_names_file_field_and_byte_and_is_of_the_context() -> None:
         scan_records(Borrowed("a.pp", field() + field()[:-1]), Context("partition 3"))
 
 
+def test_bytes_after_the_last_field_are_refused_with_how_to_cut_them_off() -> None:
+    two = field() + field()
+    with pytest.raises(SourceError, match=rf"the last 1 bytes after its 2 whole fields, .* truncate -s {len(two)}$"):
+        scanned(two + b"\n")
+
+
 def test_each_field_takes_one_request_and_no_byte_of_data_is_read() -> None:
     class Counted(Borrowed):
         __slots__ = ("asked",)
