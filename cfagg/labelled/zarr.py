@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import xarray as xr
@@ -19,6 +19,7 @@ from xarray.core import indexing
 from zarr.core.buffer import default_buffer_prototype
 
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.cf.header import plain
 from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
 from cfagg.errors import (
@@ -30,6 +31,8 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.formats.codecs import check_chunk
+from cfagg.formats.metadata.json_values import value_of_json
+from cfagg.formats.metadata.nczarr import notes_of
 from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import is_consolidated, store_at
@@ -63,9 +66,10 @@ class _Store(ZarrStore):
     def open_store_variable(self, name: str) -> xr.Variable:
         """Return a variable."""
         variable: xr.Variable = super().open_store_variable(name)  # type: ignore[no-untyped-call]
+        wrapper: Any = getattr(variable._data, "array", None)
+        variable.attrs = _typed(variable.attrs, getattr(getattr(wrapper, "_array", None), "attrs", {}))
         if self.unpack:
             variable.attrs = real_packing(variable.attrs, variable.dtype)
-        wrapper: Any = getattr(variable._data, "array", None)
         store = self.zarr_group.store
         if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip | KeyStore):
             array: Any = wrapper._array
@@ -85,6 +89,13 @@ class _Store(ZarrStore):
             for key in ("chunks", "shards", "preferred_chunks"):
                 variable.encoding.pop(key, None)
         return variable
+
+
+def _typed(attributes: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes in the types that the netCDF library notes among those stored, such as NaN for its name."""
+    types = notes_of(stored, {}).types
+    types.pop("_FillValue", None)  # as xarray decodes it
+    return {k: plain(value_of_json(v, types[k])) if k in types else v for k, v in attributes.items()}
 
 
 def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:

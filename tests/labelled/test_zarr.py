@@ -33,6 +33,17 @@ def test_scalars_of_the_netcdf_library_are_scalars(tmp_path: Path, mode: str, ch
     assert float(xr.open_zarr(tmp_path / "b.zarr").height) == 2.5
 
 
+def test_attributes_of_the_netcdf_library_have_their_types(tmp_path: Path) -> None:
+    with netCDF4.Dataset(f"file://{tmp_path}/a.zarr#mode=nczarr,file", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "f4", ("x",))[:] = [1, 2]
+        file["v"].setncatts({"missing_value": np.float32("nan"), "level": np.int16(3), "units": "1"})
+    for ds in (cfagg.read(tmp_path / "a.zarr"), xr.open_dataset(tmp_path / "a.zarr", engine="cfagg")):
+        found = {**ds["v"].encoding, **ds["v"].attrs}
+        assert np.isnan(found["missing_value"])
+        assert (found["missing_value"].dtype, found["level"].dtype, found["units"]) == ("f4", "i2", "1")
+
+
 @pytest.mark.parametrize("form", [2, 3])
 def test_an_array_without_names_of_dimensions_is_named(tmp_path: Path, form: Any) -> None:
     group = zarr.create_group(str(tmp_path), zarr_format=form)
