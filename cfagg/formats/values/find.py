@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
@@ -91,7 +92,19 @@ def read(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
 
         return described.read(checked, slices, context)
     # The netCDF library supports some of the other filters, depending on its build.
-    return netcdf.read(checked, slices, context)
+    return _by_name(netcdf.read(checked, slices, context), variable.header.dtype)
+
+
+def _by_name(block: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return compounds with their members in the order in which they were described."""
+    # The netCDF library orders members by their offsets while someone else reads the file, and NumPy assigns by place.
+    dtype = np.dtype(dtype).base
+    if dtype.names is None or block.dtype == dtype:
+        return block
+    found = np.empty(block.shape, dtype)
+    for name in dtype.names:
+        found[name] = _by_name(block[name], dtype[name])
+    return found
 
 
 def check(variable: StoredVariable, context: Context) -> Checked:

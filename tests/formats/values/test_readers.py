@@ -344,3 +344,18 @@ def test_nothing_is_left_open_of_a_file_that_netcdf4_opens_by_half(tmp_path):
         assert left() == []
     finally:
         gc.enable()
+
+
+def test_members_of_compounds_are_told_by_name_while_someone_else_reads_the_file(tmp_path):
+    # The netCDF library lists them by their places then, and otherwise in the order of the type.
+    path = tmp_path / "a.nc"
+    layout = {"names": ["b", "a"], "formats": ["<f8", "<u4"], "offsets": [25, 0], "itemsize": 40}
+    values = np.array([(3.25, 7)] * 3, np.dtype(layout))
+    with h5py.File(path, "w") as file:
+        file["v"] = values
+    found = locate(path, "v", CONTEXT_SOURCE)
+    with netCDF4.Dataset(path) as other:
+        other["v"][...]
+        block = read(found, [slice(0, 3)], CONTEXT_SOURCE)
+    assert block.dtype == found.header.dtype
+    assert (block["b"].tolist(), block["a"].tolist()) == ([3.25] * 3, [7] * 3)
