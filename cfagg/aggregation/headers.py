@@ -184,7 +184,7 @@ def _scan_store(store: Any, place: str, how: How) -> Scanned:
     """Return the content of a Zarr store, identified by its metadata and by the chunks read from it."""
     for _ in range(2):
         documents = Documents(store)
-        dataset = open_store(documents)
+        dataset = open_store(documents, times=True)
         for variable in dataset.variables:
             values: Any = variable.read
             if isinstance(values, ZarrValues):

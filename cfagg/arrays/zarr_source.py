@@ -19,6 +19,7 @@ from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, notes_of
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
+from cfagg.formats.metadata.zarr_times import times_of
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.model import dataset as model
@@ -137,7 +138,7 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
 
 def source_of_store(name: str, form: str, store: LocalStore | RemoteStore | IcechunkStore) -> ZarrSource:
     """Return the contents of a store."""
-    dataset = open_store(store)
+    dataset = open_store(store, times=True)
     arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
     return ZarrSource(
         name,
@@ -173,6 +174,7 @@ def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkS
     if node is None:
         raise SourceError(f"{store.source}: array {found.path!r} was removed while the store was read")
     attributes = {k: v for k, v in _shown(node).items() if k != "_FillValue"}
+    attributes |= times_of(node.document, node.format, node.attributes) or {}
     # Zarr v2 has no other place for a missing value, so readers treat the fill value as one.
     own: Any = found.attributes.get("_FillValue") if found.fill is None else found.fill
     if own is not None:

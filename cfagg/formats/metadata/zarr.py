@@ -25,6 +25,7 @@ from cfagg.formats.metadata.foreign import too_long
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
+from cfagg.formats.metadata.zarr_times import MISSING, times_of
 from cfagg.formats.metadata.zarr_types import fill_attribute, give_types, kind_of
 from cfagg.formats.zarr.documents import no_store, parse
 from cfagg.formats.zarr.settings import no_codec, text_of
@@ -62,15 +63,15 @@ def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
     return dataset
 
 
-def open_store(store: Store) -> Dataset:
-    """Return the model of a Zarr store."""
+def open_store(store: Store, *, times: bool = False) -> Dataset:
+    """Return the model of a Zarr store; with `times`, those of NumPy's types are numbers with units, as in CF."""
     top = _tree(store)
     notes = notes_of(top.attributes, top.document)
     root = Group(typed=notes.typed)
     if top.is_array:
-        _Builder(store).array(root, top, top.path.rpartition("/")[2] or "data")
+        _Builder(store, times).array(root, top, top.path.rpartition("/")[2] or "data")
     else:
-        _Builder(store).group(root, top)
+        _Builder(store, times).group(root, top)
     return Dataset(store.source, "nczarr" if notes.found else "zarr", root, typed=notes.typed)
 
 
@@ -184,8 +185,8 @@ def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] 
 class _Builder:
     """Builds the model from the nodes."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, times: bool) -> None:
+        self.store, self._times = store, times
         self._phony = 0
 
     def group(self, root: Group, top: Node) -> None:
@@ -221,14 +222,23 @@ class _Builder:
         ):
             raise SourceError(f"{where} has the shape {str(shape)[:60]}, expected a list of sizes; write it again")
         dtype, kind = kind_of(found, node.format)
+        times = times_of(found, node.format, node.attributes) if self._times else None
+        if times is not None:
+            dtype, kind = np.dtype(np.int64), "integer"
         variable = Variable(name, group, (), dtype, kind)
         if notes.scalar or (shape == [1] and node.attributes.get("_ARRAY_DIMENSIONS") == ["_scalar_"]):
             shape = []  # the netCDF library writes a scalar as an array of one element
         variable.dimensions = self._dimensions(group, node, notes, shape)
         _give_attributes(variable, node, notes)
-        give_types(variable, notes.types)
-        fill_attribute(variable, found, node.format, nczarr=notes.found)
+        if times is None:
+            give_types(variable, notes.types)
+            fill_attribute(variable, found, node.format, nczarr=notes.found)
+        else:
+            variable.attributes.update(times)
+            if variable.dims != (name,):  # a coordinate has no missing values (CF section 2.5.1)
+                variable.attributes["_FillValue"] = np.array([MISSING])
         variable.read = ZarrValues(self.store, node, tuple(shape), where, notes.found and kind == "string")
+        variable.read.times = None if times is None else variable.dims == (name,)
         group.variables[name] = variable
 
     def _dimensions(self, group: Group, node: Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
@@ -329,6 +339,8 @@ class ZarrValues:
         self.text = text
         self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
         self.chunks = _chunk_shape(node, len(shape))
+        #: Whether times become numbers (not `None`), of which none may be missing.
+        self.times: bool | None = None
         self._opened: Any = None
 
     def limited(self) -> None:
@@ -354,9 +366,21 @@ class ZarrValues:
             text_of(found, self.where)
             if self.text and found.dtype.kind == "S":
                 found = np.strings.decode(found, "utf-8")
+        if self.times is not None:
+            return self._numbers(found)
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
             return found.astype(object)
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
+
+    def _numbers(self, found: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return times as numbers."""
+        numbers = found.astype(found.dtype.newbyteorder("="), copy=False).view(np.int64)
+        if self.times and (numbers == MISSING).any():
+            raise SourceError(
+                f"{self.where} is a coordinate with missing times, which CF does not allow (section 2.5.1); write it "
+                "without them, or leave it out"
+            )
+        return numbers
 
     def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Read a hyperslab, in parts if it has so many chunks that zarr-python would use a lot of memory."""
