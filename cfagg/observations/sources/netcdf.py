@@ -267,11 +267,12 @@ class _Reader:
         values = numbers_of(stored, variable.attributes, f"{self.path}, variable {name!r}")
         missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         whole = np.where(missing, -1, values).astype(np.int64)
-        wrong = (whole < 0) & ~missing
+        wrong = ((whole < 0) | (whole != values)) & ~missing
         if wrong.any():
             i = int(np.argmax(wrong))
             raise ConventionError(
-                f"{self.path}: variable {name!r} is {int(whole[i])} for element {low + i + 1}, expected numbers from 0"
+                f"{self.path}: variable {name!r} is {values[i]:g} for element {low + i + 1}, expected whole numbers "
+                "from 0"
             )
         return np.where(index < 0, -1, whole[np.maximum(index - low, 0)]) if len(index) else whole
 
@@ -283,6 +284,8 @@ class _Reader:
         stored = self.readers[name].read((slice(0, size),))
         counts = numbers_of(stored, self.variables[name].attributes, f"{self.path}, variable {name!r}")
         counts = np.where(np.isnan(counts), 0, counts) if counts.dtype.kind == "f" else counts
+        if (odd := counts[counts != np.trunc(counts)]).size:
+            raise ConventionError(f"{self.path}: variable {name!r} has the count {odd[0]:g}, expected whole numbers")
         edges = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
         total = self.geometry.sizes[dim]
         if (counts < 0).any() or edges[-1] != total:

@@ -251,6 +251,24 @@ def test_counts_and_indexes_that_lie_are_found(
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "said"),
+    [
+        ("time series, contiguous", "row_size", "'row_size' has the count 1.5, expected whole numbers"),
+        ("time series, indexed", "station_index", "'station_index' is 1.5 for element"),
+    ],
+)
+def test_counts_and_indexes_that_unpack_to_fractions_are_found(tmp_path: Path, form: str, name: str, said: str) -> None:
+    path = tmp_path / "a.nc"
+    write_form(path, form)
+    with netCDF4.Dataset(path, "a") as file:
+        file[name].set_auto_maskandscale(False)
+        file[name][:] = 3
+        file[name].scale_factor = 0.5
+    with pytest.raises(ConventionError, match=said):
+        read(path)
+
+
 def test_dimensions_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     for i, (dimension, said) in enumerate((("nowhere", "expected whole numbers"), ("obs", "leads from obs"))):
         path = small(
