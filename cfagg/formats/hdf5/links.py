@@ -131,6 +131,13 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
         except LeavesError as error:
             found.append(error.reference)
             continue
+        if inner is None and not strange:
+            raise UnsupportedError(
+                context.said(
+                    f"link {_text(name)!r} of {handle.key.path} leads to nothing, so that the netCDF library does not "
+                    "open the file: delete the link, or write what it names"
+                )
+            )
         if isinstance(inner, h5py.h5g.GroupID):
             below = _level(inner)
             # The netCDF library visits a group once for each path to it, and follows cycles.

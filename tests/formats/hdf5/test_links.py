@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.errors import FragmentReadError
+import cfagg
+from cfagg.errors import FragmentReadError, UnsupportedError
 from cfagg.formats.hdf5 import links as hdf5_links
 from cfagg.formats.hdf5.library import release
 from cfagg.formats.hdf5.links import LeavesError, followed, outside, reach
@@ -134,9 +136,20 @@ def test_a_file_without_any_leads_nowhere(path):
     with h5py.File(path, "w") as file:
         file["g/x"] = np.zeros(3)
         file["soft"] = h5py.SoftLink("/g/x")
-        file["hanging"] = h5py.SoftLink("nowhere")
         file["type"] = np.dtype("f8")
     assert follow(path) == []
+
+
+@pytest.mark.parametrize("group", ["/", "g"])
+def test_a_file_with_a_link_to_nothing_is_read_without_the_netcdf_library(path, group):
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3.0)
+        file.require_group(group)["hanging"] = h5py.SoftLink("nowhere")
+    with pytest.raises(UnsupportedError, match=r"link 'hanging' of .* leads to nothing"):
+        follow(path)
+    with pytest.raises(OSError, match="HDF error"):
+        netCDF4.Dataset(path)
+    assert cfagg.read(path).x.values.tolist() == [0, 1, 2]
 
 
 def test_values_elsewhere_are_not_followed_when_a_file_is_opened(path):
