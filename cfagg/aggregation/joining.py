@@ -48,12 +48,16 @@ class Joined:
     options: Options
 
     def rows(self) -> list[Int64]:
-        """Return the members of each box, in the order of the files, without those entirely replaced by others."""
+        """Return the members of each box, in the order of the files, without those entirely replaced by others.
+
+        Variables without elements, which join nothing, come last and so leave the names to the others.
+        """
         box = self.boxes.box
         order = np.argsort(box, kind="stable")
         ends = np.cumsum(np.bincount(box, minlength=len(self.boxes)))
         dropped = self.boxes.dropped
-        return [own[~dropped[own]] for own in np.split(order, ends[:-1])] if box.size else []
+        found = [own[~dropped[own]] for own in np.split(order, ends[:-1])] if box.size else []
+        return sorted(found, key=lambda own: 0 in self.described[int(own[0])].shape)
 
 
 def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Joined:

@@ -897,6 +897,17 @@ def test_the_report_lists_files_without_any_times(tmp_path: Path) -> None:
         assert found.cfagg.report._repr_html_()
 
 
+def test_files_without_any_times_leave_the_names_to_the_others(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / f"{k}.nc", k, days=days)) for k, days in enumerate((0, 2, 0, 3))]
+    with cfagg.aggregate(names, decode_times=False) as found:
+        assert [found[name].sizes[found[name].dims[0]] for name in ("tas", "tas_1", "tas_2")] == [5, 0, 0]
+        assert [group.name for group in found.cfagg.report.groups] == ["tas", "tas_1", "tas_2"]
+        assert "no elements" in str(found.cfagg.report.why(names[0], names[1]))
+        cfagg.write(found, tmp_path / "all.nc", on_loss="drop")
+    with xr.open_dataset(tmp_path / "all.nc", engine="cfagg", decode_times=False) as again:
+        assert again["tas"].shape == found["tas"].shape
+
+
 def of_own_types(path: Path, time: float) -> str:
     """Write a file of an enumeration, of pairs and of sequences beside numbers."""
     with netCDF4.Dataset(path, "w") as file:
