@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,10 +111,22 @@ def test_what_is_no_path_is_named_for_what_it_is() -> None:
             cfagg.read(wrong)  # type: ignore[arg-type]
     with pytest.raises(cfagg.errors.SourceError, match=r"ftp:// is not read; expected http://"):
         cfagg.read("ftp://example.org/a.nc")
+    with pytest.raises(cfagg.errors.SourceError, match=r"is on this machine: give its path, such as /data/a\.nc"):
+        cfagg.read("file:///data/a.nc")
+    with pytest.raises(cfagg.errors.SourceError, match=r"for 'anon' give skip_signature=True"):
+        cfagg.read("s3://bucket/a.nc", storage_options={"anon": True})
     with pytest.raises(cfagg.errors.SourceError, match=r"s3:/bucket/a.nc is not a URL: there is one slash after s3:"):
         cfagg.read("s3:/bucket/a.nc")
     with pytest.raises(cfagg.errors.OptionError, match=r"cf_version=1\.8 is not text; write it in quotes"):
         cfagg.check(cfagg.demo.sample("test1.nc"), cf_version=1.8)
+
+
+@pytest.mark.parametrize("function", [cfagg.read, cfagg.aggregate, cfagg.open_array, cfagg.convert])
+def test_lines_of_an_open_file_are_not_taken_for_names(function: Any, tmp_path: Path) -> None:
+    (tmp_path / "names").write_text(f"{cfagg.demo.sample('test1.nc')}\n")
+    arguments = {cfagg.open_array: ("tas",), cfagg.convert: (tmp_path / "a.zarr",)}.get(function, ())
+    with (tmp_path / "names").open() as file, pytest.raises(cfagg.errors.OptionError, match="of type TextIOWrapper"):
+        function(file, *arguments)
 
 
 def test_one_name_of_a_variable_is_not_taken_for_its_letters() -> None:

@@ -204,7 +204,8 @@ def put_together(
     from cfagg.aggregation.report import Report
     from cfagg.writing.replacing import holds_values
 
-    if not isinstance(files, str | bytes | os.PathLike | Mapping) and isinstance(files, Iterable):
+    several = isinstance(files, Iterable) and not isinstance(files, str | bytes | os.PathLike | Mapping)
+    if several and not hasattr(files, "read"):
         # Iteration over an array without dimensions is an error, though its type is iterable.
         files = list(files) if getattr(files, "shape", None) != () else files
     if place is None:

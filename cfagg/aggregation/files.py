@@ -58,7 +58,9 @@ def places(
     never = set(map(itself, left_out))
     beside = re.compile("|".join(rf"{re.escape(name)}({_BESIDE})(/.*)?" for name in left_out) or "(?!)", re.DOTALL)
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
-    if not isinstance(given, Iterable) or isinstance(given, Mapping) or getattr(given, "shape", None) == ():
+    # Iterating over an open file gives its lines.
+    named = isinstance(given, Iterable) and not isinstance(given, Mapping) and not hasattr(given, "read")
+    if not named or getattr(given, "shape", None) == ():
         raise OptionError(f"{argument}: found an object of type {type(files).__name__}; {_EXPECTED}")
     allowed = tuple(allow)
     found: dict[Any, str] = {}

@@ -241,8 +241,8 @@ def open_aggregation(
 def _is_single(path: object) -> bool:
     """Return whether one file is named, rather than several or a pattern; raise an error if it is not a path."""
     if not isinstance(path, str | bytes | os.PathLike):
-        if not isinstance(path, Sequence | AbstractSet | Iterator):
-            a_path(path)
+        if not isinstance(path, Sequence | AbstractSet | Iterator) or hasattr(path, "read"):
+            a_path(path)  # raises, also for an open file, whose lines would be taken for names
         return False
     name = os.fsdecode(path)
     if not set(name) & set("*[" if is_url(name) else "*?["):

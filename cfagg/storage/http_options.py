@@ -58,6 +58,13 @@ class Headers:
         self.__dict__.update(state)
 
 
+#: Options of S3 in fsspec, which many programs use, and what they are called here.
+_OF_FSSPEC = {
+    "anon": "skip_signature=True", "key": "access_key_id", "secret": "secret_access_key", "token": "session_token",
+    "endpoint_url": "endpoint", "client_kwargs": "endpoint", "requester_pays": "request_payer",
+}  # fmt: skip
+
+
 def _is_header(text: Any) -> bool:
     return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
 
@@ -66,7 +73,9 @@ def check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) ->
     """Refuse options that a store does not support."""
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {sorted(known)}")
+        meant = {name: own for name in unknown if (own := _OF_FSSPEC.get(name, "")).partition("=")[0] in known}
+        instead = "".join(f"; for {name!r} give {own}" for name, own in meant.items())
+        raise SourceError(f"{redacted(url)} has no options {unknown}; expected some of {sorted(known)}{instead}")
 
 
 def common_options(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:

@@ -187,6 +187,8 @@ def a_place(
         )
     other = _URL.match(text)
     if other is not None and not os.path.lexists(text):
+        if other[1].lower() == "file":
+            raise SourceError(f"{text} is on this machine: give its path, such as {text.partition('://')[2]}")
         raise SourceError(
             f"{redacted(text)}: {other[1]}:// is not read; expected {', '.join(f'{s}://' for s in SCHEMES)}, or a copy "
             "on this machine"
