@@ -204,12 +204,21 @@ def test_shards_that_lack_chunks_keep_the_fill_value_of_their_part(tmp_path: Pat
     assert np.array_equal(cfagg.open_array(tmp_path / "c.zarr", "tas")[:], expected)
 
 
-@pytest.mark.parametrize("values", [np.array(["2000-01-01"], "M8[s]"), np.array([1j]), np.array([None, "a"], object)])
+@pytest.mark.parametrize("values", [np.array(["2000-01-01"], "M8[M]"), np.array([1j]), np.array([None, "a"], object)])
 def test_objects_that_are_no_text_are_refused(tmp_path: Path, values: Any) -> None:
     array = values if values.dtype == object else lazy(made(tmp_path, "a", values, (1,)))
     with pytest.raises(UnsupportedError, match=r"other than strings|expected numbers or text"):
         cfagg.write(cfagg.concatenate([array]), tmp_path / "b.zarr")
     assert not (tmp_path / "b.zarr").exists()
+
+
+def test_times_are_written_as_numbers_with_units(tmp_path: Path) -> None:
+    times = np.array(["2000-01-01", "NaT"], "M8[s]")
+    cfagg.write(cfagg.concatenate([lazy(made(tmp_path, "a", times, (1,)))] * 2), tmp_path / "b.zarr")
+    found = cfagg.open_array(tmp_path / "b.zarr", "tas")
+    assert found[:].tolist() == [*times.view("i8"), *times.view("i8")]
+    assert found.attributes["units"] == "seconds since 1970-01-01"
+    assert found.attributes["_FillValue"] == np.iinfo("i8").min
 
 
 def test_a_partial_shard_inside_is_encoded(tmp_path: Path) -> None:
