@@ -83,7 +83,7 @@ def scan_one(place: str, how: How) -> Scanned:
                 return _scan_store(LocalStore(place, how.links), place, how)
             handle = open_regular(place)
             state = _state(handle.key)
-            dataset = dataset_of(handle, allow=how.links)
+            dataset = dataset_of(handle, allow=how.links, times=True)
             found = _described(place, state, dataset, how)
             _take_apart(dataset)
         except CfaggError as error:
@@ -177,7 +177,7 @@ def _scan_url(url: Url, how: How) -> Scanned:
     if handle is None:
         return _scan_store(store_at(url), url, how)
     state = FileState(handle.key.size, etag=handle.data.lasting_tag)
-    return _described(url, state, other_than_netcdf(handle) or of_handle(handle), how)
+    return _described(url, state, other_than_netcdf(handle, times=True) or of_handle(handle), how)
 
 
 def _scan_store(store: Any, place: str, how: How) -> Scanned:
@@ -201,7 +201,7 @@ def _scan_store(store: Any, place: str, how: How) -> Scanned:
 def _scan_references(place: str, how: How) -> Scanned:
     """Return the content described by references in Parquet, identified by the document of their directory."""
     state = _state(open_regular(f"{place}/.zmetadata").key)
-    return _described(place, state, referenced(place, how.links), how)
+    return _described(place, state, referenced(place, how.links, times=True), how)
 
 
 def _state(key: FileKey) -> FileState:

@@ -54,7 +54,7 @@ from cfagg.writing.sources import content_of
 __all__ = ["Output"]
 
 #: Formats of stores, which are not single files: an index only records their content.
-_STORES = frozenset({"zarr", "nczarr"})
+_STORES = frozenset({"zarr", "nczarr", "kerchunk"})
 
 
 @dataclass(frozen=True)

@@ -85,30 +85,33 @@ class _Values:
         return OpenReader(header, values, f"{self._source}: {v.path}")
 
 
-def other_than_netcdf(handle: Handle) -> Dataset | None:
+def other_than_netcdf(handle: Handle, *, times: bool = False) -> Dataset | None:
     """Return the dataset of a remote file in one of cfagg's built-in formats other than netCDF."""
     from cfagg.formats.plugins import foreign_format
 
     own = built_in(handle)
+    if own is kerchunk.FORMAT:
+        return kerchunk.FORMAT.open(handle, times=times)
     plugin = None if own is None else foreign_format(handle, handle.some(HEAD, 0))
     return None if plugin is None else plugin.open(handle)
 
 
-def referenced(path: str, allow: Iterable[str] = ()) -> Dataset:
+def referenced(path: str, allow: Iterable[str] = (), *, times: bool = False) -> Dataset:
     """Return the dataset of references in a directory of Parquet files to chunks in places that `allow` permits."""
     from cfagg.formats.kerchunk.store import ReferenceStore, open_references
     from cfagg.formats.metadata.zarr import open_store
 
-    dataset = open_store(ReferenceStore(open_references(path, allow)))
+    dataset = open_store(ReferenceStore(open_references(path, allow)), times=times)
     dataset.format = KERCHUNK
     return dataset
 
 
-def dataset_of(handle: Handle, *, foreign: bool = True, allow: Iterable[str] = ()) -> Dataset:
+def dataset_of(handle: Handle, *, foreign: bool = True, allow: Iterable[str] = (), times: bool = False) -> Dataset:
     """Return the dataset in an open file, which is closed with it, or immediately if it cannot be read.
 
     With `foreign` it may be in a format of a plug-in: such files can be checked, but not read as partitions.  `allow`
-    permits places, other than next to the file, that references to chunks may point to.
+    permits places, other than next to the file, that references to chunks may point to.  With `times`, those of NumPy's
+    types are numbers.
     """
     name = handle.key.path
     try:
@@ -121,7 +124,7 @@ def dataset_of(handle: Handle, *, foreign: bool = True, allow: Iterable[str] = (
             dataset.path = name
             return dataset
         if form is kerchunk.FORMAT:
-            dataset = kerchunk.FORMAT.open(handle, allow)
+            dataset = kerchunk.FORMAT.open(handle, allow, times=times)
             dataset.path = name
             return dataset
         if foreign or form is not None:

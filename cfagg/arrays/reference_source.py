@@ -33,7 +33,7 @@ def aggregation_of(source: Source, variable: str) -> Aggregation:
         raise SourceError(f"variable {variable!r} of {source.path} is not an aggregation")
     store = source.store
     path = f"{group.path.strip('/')}/{found.name}".strip("/")
-    array = array_of(store.source, path, store.read, store.remote.opens)
+    array = array_of(store.source, path, store.read, store.remote.opens, any_type=True)
     count = array.grid.size
     if count > limits.MAX_PARTITIONS:
         raise LimitError(
@@ -54,6 +54,6 @@ def aggregation_of(source: Source, variable: str) -> Aggregation:
     others = dict(found.attributes)
     units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))
     return Aggregation(
-        found.name, found.dims, array.shape, array.dtype, array.grid, made, units, calendar, attributes=others,
+        found.name, found.dims, found.shape, found.dtype, array.grid, made, units, calendar, attributes=others,
         source=str(source.path),
     )  # fmt: skip

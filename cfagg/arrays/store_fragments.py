@@ -13,7 +13,7 @@ from cfagg.errors import FragmentMismatchError, FragmentNotFoundError, SourceErr
 from cfagg.formats.opening import is_referring
 from cfagg.storage.access import NamedAccess, Seen
 from cfagg.storage.remote_file import state_number
-from cfagg.storage.urls import is_url
+from cfagg.storage.urls import Url, is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
@@ -62,8 +62,9 @@ def _store(path: str, links: tuple[str, ...], state: tuple[int, int, int] | None
     """Return the metadata of a Zarr store, or of references, in one of its states."""
     from cfagg.arrays.reference_source import open_reference_source
     from cfagg.arrays.zarr_source import open_zarr_source
+    from cfagg.formats.metadata.url import file_at
 
-    is_store = is_url(path) or (os.path.isdir(path) and not is_referring(path))  # noqa: PTH112
+    is_store = file_at(path) is None if isinstance(path, Url) else os.path.isdir(path) and not is_referring(path)  # noqa: PTH112
     return open_zarr_source(path, links) if is_store else open_reference_source(path, links)
 
 

@@ -24,12 +24,12 @@ class _Kerchunk:
         """Return whether a file is a table of references, perhaps compressed."""
         return is_head(head)
 
-    def open(self, handle: Handle, allow: Iterable[str] = ()) -> Dataset:
+    def open(self, handle: Handle, allow: Iterable[str] = (), *, times: bool = False) -> Dataset:
         """Return the dataset whose chunks a file refers to, next to it, below or in allowed places; it is closed."""
         from cfagg.formats.kerchunk.store import ReferenceStore, references_of
         from cfagg.formats.metadata.zarr import open_store
 
-        dataset = open_store(ReferenceStore(references_of(handle, allow)))
+        dataset = open_store(ReferenceStore(references_of(handle, allow)), times=times)
         handle.close()
         dataset.format = self.name
         return dataset

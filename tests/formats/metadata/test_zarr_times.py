@@ -2,6 +2,7 @@
 
 import base64
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import CfaggError
+from tests.observations.servers import served
 
 UNITS = ["ns", "us", "ms", "s", "m", "h", "D"]
 
@@ -59,19 +61,42 @@ def test_fill_values_of_unwritten_chunks_are_no_missing_times(tmp_path):
         assert found.ref.isnull().values.tolist() == [False, False, True, False]
 
 
-def test_references_to_times_are_read(tmp_path):
-    document = {
-        "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<M8[s]", "fill_value": 0, "order": "C",
-        "compressor": None, "filters": None,
-    }  # fmt: skip
-    raw = "base64:" + base64.b64encode(times("s").tobytes()).decode()
-    refs = {
-        ".zgroup": '{"zarr_format": 2}', "time/.zarray": json.dumps(document),
-        "time/.zattrs": '{"_ARRAY_DIMENSIONS": ["time"]}', "time/0": raw,
-    }  # fmt: skip
-    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
-    found = cfagg.read(tmp_path / "refs.json")
-    np.testing.assert_array_equal(found.time.values.astype("M8[s]"), times("s"))
+def references(path, **arrays):
+    """Write references that hold their values themselves."""
+    refs = {".zgroup": '{"zarr_format": 2}'}
+    for name, values in arrays.items():
+        document = {
+            "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": values.dtype.str, "fill_value": None, "order": "C",
+            "compressor": None, "filters": None,
+        }  # fmt: skip
+        more = {} if name == "time" else {"standard_name": "air_temperature", "units": "K"}
+        refs[f"{name}/.zarray"] = json.dumps(document)
+        refs[f"{name}/.zattrs"] = json.dumps({"_ARRAY_DIMENSIONS": ["time"], **more})
+        refs[f"{name}/0"] = "base64:" + base64.b64encode(values.tobytes()).decode()
+    path.write_text(json.dumps({"version": 1, "refs": refs}))
+    return path
+
+
+def test_references_to_times_are_read_and_shown(tmp_path):
+    path = references(tmp_path / "refs.json", time=times("s"))
+    np.testing.assert_array_equal(cfagg.read(path).time.values.astype("M8[s]"), times("s"))
+    assert "time (time: 3) int64 [seconds since 1970-01-01]" in str(cfagg.show(path))
+    assert cfagg.open_aggregation(path, "time").units == "seconds since 1970-01-01"
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "url"])
+def test_references_to_times_join(tmp_path, kind):
+    whole = np.datetime64("2001-01-01", "s") + np.arange(6) * np.timedelta64(6, "h")
+    for k in range(2):
+        part = slice(3 * k, 3 * k + 3)
+        path = references(tmp_path / f"{k}.json", time=whole[part], tas=np.arange(6.0)[part] + 10)
+        if kind == "parquet":
+            cfagg.index(path, output=tmp_path / f"{k}.parquet", to="kerchunk")
+    with served(tmp_path) if kind == "url" else nullcontext() as server:
+        home, end = (server.url, "json") if kind == "url" else (tmp_path, kind)
+        found = cfagg.aggregate([f"{home}/1.{end}", f"{home}/0.{end}"], output=tmp_path / "a.nca")
+        np.testing.assert_array_equal(found.time.values.astype("M8[s]"), whole)
+        assert found.tas.values.tolist() == list(range(10, 16))
 
 
 def test_a_coordinate_with_missing_times_is_refused(tmp_path):
