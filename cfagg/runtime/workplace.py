@@ -151,7 +151,8 @@ class Workplace(Staging):
         seen: dict[str, str] = {}
         for name in sorted({f"{p}" for key in keys for p in PurePosixPath(key).parents}):
             other = seen.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
-            if other != name and self._are_one(PurePosixPath(other).name, PurePosixPath(name).name):
+            last, its = PurePosixPath(other).name, PurePosixPath(name).name
+            if last != its and self._are_one(last, its):  # names below others of two cases have been compared there
                 raise TargetError(
                     f"{self.target} cannot be written: its file system takes the names {other!r} and {name!r} for one; "
                     "choose a place on another file system, or write them to two stores"
