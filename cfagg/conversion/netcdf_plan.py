@@ -191,8 +191,12 @@ class _Planner:
         self.known.update(values.dims)
         dtype, attributes = values.dtype, dict(values.attributes)
         if dtype.kind == "b":
-            dtype, attributes["dtype"] = np.dtype("i1"), "bool"
-            self.notes.append(f"variable {values.path!r} is boolean: bytes 0 and 1 are written, as xarray does")
+            dtype = np.dtype("i1")
+            if attributes.get("_FillValue") is None:
+                attributes["dtype"], how = "bool", "as xarray does"
+            else:
+                how = "which are read as numbers, since xarray has no missing booleans in netCDF"
+            self.notes.append(f"variable {values.path!r} is boolean: bytes 0 and 1 are written, {how}")
         elif dtype == np.float16:
             dtype = np.dtype("f4")
             self.notes.append(f"variable {values.path!r} has 16-bit floats: they are written as equal 32-bit ones")

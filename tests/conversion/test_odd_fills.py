@@ -8,6 +8,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
+import zarr
 
 import cfagg
 from cfagg.errors import ConventionError, LossError
@@ -73,3 +75,38 @@ def test_the_fill_value_of_unsigned_bytes_that_mean_signed_ones_is_read_from_a_s
     cfagg.convert(tmp_path / "b.zarr", tmp_path / "c.nc")
     for name in ("a.nc", "b.zarr", "c.nc"):
         np.testing.assert_array_equal(cfagg.read(tmp_path / name).v[:3], [np.nan, -5, 3])
+
+
+@pytest.mark.parametrize("target", ["v2", "v3", "nc"])
+@pytest.mark.parametrize("fill", [True, False])
+def test_booleans_equal_to_the_fill_value_of_zarr_stay_missing(tmp_path: Path, fill: bool, target: str) -> None:
+    made = zarr.create_array(
+        tmp_path / "a.zarr", name="v", shape=3, chunks=2, dtype="bool", fill_value=fill, zarr_format=2,
+        attributes={"_ARRAY_DIMENSIONS": ["x"]},
+    )  # fmt: skip
+    made[:2] = [True, False]
+    source = xr.open_zarr(tmp_path / "a.zarr", consolidated=False).v
+    path = tmp_path / ("b.nc" if target == "nc" else "b.zarr")
+    cfagg.convert(tmp_path / "a.zarr", path, zarr_format=int(target[1]) if target != "nc" else 3)
+    for engine in ("netcdf4" if target == "nc" else "zarr", "cfagg"):
+        with xr.open_dataset(path, engine=engine) as found:
+            assert found.v.isnull().values.tolist() == source.isnull().values.tolist() == [fill, not fill, True]
+            assert found.v.fillna(fill).values.tolist() == [True, False, fill]
+
+
+@pytest.mark.parametrize("dtype", ["<U4", str])
+@pytest.mark.parametrize("fill", ["", "none"])
+def test_texts_equal_to_the_fill_value_of_zarr_stay_missing_where_readers_have_such(
+    tmp_path: Path, dtype: Any, fill: str
+) -> None:
+    made = zarr.create_array(
+        tmp_path / "a.zarr", name="v", shape=3, chunks=2, dtype=dtype, fill_value=fill, zarr_format=2,
+        attributes={"_ARRAY_DIMENSIONS": ["x"]},
+    )  # fmt: skip
+    made[:2] = np.array(["ab", fill], object if dtype is str else dtype)
+    for name, more in (("b.zarr", {"zarr_format": 2}), ("b.nc", {})):
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / name, **more)
+        with xr.open_dataset(tmp_path / name, engine="zarr" if name == "b.zarr" else "netcdf4") as found:
+            assert found.v.isnull().values.tolist() == [False, True, True]
+    report = cfagg.convert(tmp_path / "a.zarr", tmp_path / "c.zarr", zarr_format=3)
+    assert any("xarray masks text by them in v2 only" in note for note in report.notes)

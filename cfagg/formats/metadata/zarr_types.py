@@ -63,9 +63,8 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     # netCDF library, so these are not treated as missing values.  xarray writes reals in base 64 in v3.
     variable.netcdf = nczarr
     declared = document.get("fill_value")
-    if format_ == 2 and declared is not None and not nczarr and variable.is_numeric:
-        # Readers treat it as one nevertheless.
-        variable.fill = fill_number(declared, variable.dtype, [])
+    if format_ == 2 and declared is not None and not nczarr:
+        variable.fill = _masked(variable, declared, document.get("dtype"))
     given = variable.attributes.pop("_FillValue", None)
     if given is None and format_ == 2 and not nczarr:
         fill = document.get("fill_value")
@@ -83,6 +82,16 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
         given = _own_type(given, variable.dtype)
     variable.attributes["_FillValue"] = given
+
+
+def _masked(variable: Variable, declared: Any, given: Any) -> Any:
+    """Return the fill value of a Zarr v2 array, which readers treat as a missing value nevertheless, or `None`."""
+    if variable.is_numeric or given == "|b1":
+        return fill_number(declared, np.dtype("?") if given == "|b1" else variable.dtype, [])
+    if variable.kind != "string" or not (isinstance(declared, str) or declared == 0):
+        return None
+    text = declared or ""  # 0 is that of texts of any length, as zarr-python 2 wrote it
+    return _decoded(text) if str(given).startswith("|S") else text
 
 
 def give_types(variable: Variable, given: Container[str]) -> None:

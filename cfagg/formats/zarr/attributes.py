@@ -198,9 +198,9 @@ def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bo
 def encoded_fill(fill: Any, dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> Any:
     """Return the `_FillValue` attribute of a Zarr v3 array in the form that xarray reads and writes.
 
-    Integers are numbers, negative ones for unsigned integers whose attributes say that they are signed; floats are the
-    base64 text of their eight little-endian bytes.  There is none for text, since no released xarray opens arrays of
-    characters or strings with it.
+    Booleans are themselves, integers numbers, negative ones for unsigned integers whose attributes say that they are
+    signed; floats are the base64 text of their eight little-endian bytes.  There is none for text, since no released
+    xarray opens arrays of characters or strings with it.
 
     >>> import numpy as np
     >>> encoded_fill(np.int16(-1), np.dtype("i2"), {}), encoded_fill(np.float32("nan"), np.dtype("f4"), {})
@@ -208,8 +208,10 @@ def encoded_fill(fill: Any, dtype: np.dtype[Any], attributes: Mapping[str, Any])
     >>> encoded_fill(np.uint8(255), np.dtype("u1"), {"_Unsigned": "false"})
     -1
     """
-    if fill is None or dtype.kind not in "iuf":
+    if fill is None or dtype.kind not in "biuf":
         return None
+    if dtype.kind == "b":
+        return bool(fill)
     if dtype.kind == "u" and str(attributes.get("_Unsigned")) == "false":
         return int(np.asarray(fill, dtype).view(f"i{dtype.itemsize}"))
     if dtype.kind in "iu":
