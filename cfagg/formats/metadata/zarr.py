@@ -321,6 +321,12 @@ def reading(where: str) -> Iterator[None]:
         raise
     except CfaggError as error:
         raise FragmentReadError(f"{where}: its values cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        how = "is cut within a character" if error.end == len(error.object) else "is not UTF-8"
+        raise FragmentReadError(
+            f"{where}: one of its texts {how} (byte {error.object[error.start]:#x} at position {error.start}: "
+            f"{error.reason}); write the array again, with room for all bytes of its texts"
+        ) from error
     except Exception as error:  # codecs may raise any exception for damaged bytes
         raise_ours(error)
         if (lacking := no_codec(error)) is not None:

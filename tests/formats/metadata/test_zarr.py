@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 import zarr
 
+import cfagg
 from cfagg.checking.opening import open_dataset
 from cfagg.errors import FragmentReadError, LimitError, SourceError
 from tests.formats.metadata.seen import seen
@@ -157,6 +158,16 @@ def test_nczarr_is_seen_as_the_library_sees_it(tmp_path: Path) -> None:
         found = {v.name: v for v in dataset.variables}
         for name, values in stored.items():
             np.testing.assert_array_equal(found[name].values(), np.asarray(values))
+
+
+def test_texts_that_nczarr_cut_within_a_character_are_said_to_be_so(tmp_path: Path) -> None:
+    with netCDF4.Dataset(f"file://{tmp_path / 'n.zarr'}#mode=nczarr,file", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", str, ("x",))[:] = np.array(["a" * 127 + "é", "b"], object)
+    array = cfagg.open_array(tmp_path / "n.zarr", "v")
+    assert array[1:].tolist() == ["b"]
+    with pytest.raises(FragmentReadError, match=r"array v: one of its texts is cut within a character \(byte 0xc3 at"):
+        array[:]
 
 
 def test_older_nczarr_with_notes_in_the_documents_is_read(tmp_path: Path) -> None:
