@@ -113,6 +113,8 @@ def test_what_is_no_path_is_named_for_what_it_is() -> None:
         cfagg.read("ftp://example.org/a.nc")
     with pytest.raises(cfagg.errors.SourceError, match=r"is on this machine: give its path, such as /data/a\.nc"):
         cfagg.read("file:///data/a.nc")
+    with pytest.raises(cfagg.errors.SourceError, match=r"^file://…@host/data/a\.nc is on .* such as /data/a\.nc$"):
+        cfagg.read("file://me:secret@host/data/a.nc")
     with pytest.raises(cfagg.errors.SourceError, match=r"for 'anon' give skip_signature=True"):
         cfagg.read("s3://bucket/a.nc", storage_options={"anon": True})
     with pytest.raises(cfagg.errors.SourceError, match=r"s3:/bucket/a.nc is not a URL: there is one slash after s3:"):

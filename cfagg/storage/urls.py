@@ -188,7 +188,9 @@ def a_place(
     other = _URL.match(text)
     if other is not None and not os.path.lexists(text):
         if other[1].lower() == "file":
-            raise SourceError(f"{text} is on this machine: give its path, such as {text.partition('://')[2]}")
+            told = redacted(text)
+            _, slash, path = told.partition("://")[2].partition("/")
+            raise SourceError(f"{told} is on this machine: give its path, such as {slash}{path or 'a.nc'}")
         raise SourceError(
             f"{redacted(text)}: {other[1]}:// is not read; expected {', '.join(f'{s}://' for s in SCHEMES)}, or a copy "
             "on this machine"
