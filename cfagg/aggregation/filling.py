@@ -298,12 +298,12 @@ class Builder:
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
+        base = spans[0] if first.stated.dims == (first.stated.name,) and len(spans) == 1 else base
 
         def values_of(row: int) -> npt.NDArray[Any]:
             values: Any = own[row].values
             sizes = tuple(len(self.joined.described[row].axes[a].values) for a in new)
-            shaped: npt.NDArray[Any] = np.broadcast_to(values, sizes + values.shape)
-            return shaped
+            return np.broadcast_to(values, sizes + values.shape)
 
         if any(c.values is None for c in own.values()):
             return self._large(rows, own, spans, axes)

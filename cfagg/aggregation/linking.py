@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mesh:
-    """The dimensions of a mesh in the files, and a key that arrays on equal meshes share."""
+    """The dimensions of a mesh or of gathered points in the files, and a key that arrays on equal ones share."""
 
     dims: frozenset[str] = frozenset()
     key: tuple[Any, ...] = ()
@@ -41,31 +41,31 @@ def ragged_key(joined: Joined, rows: Int64, described: Sequence[Described]) -> t
 
 
 def mesh_of(joined: Joined, rows: Int64, described: Sequence[Described]) -> Mesh:
-    """Return the mesh of an array.
+    """Return the mesh of an array, or the points that it is gathered from.
 
     The coordinates of its location, such as faces, are coordinates of the array, while those of others are parts of the
     mesh: both are found by the names in the attributes of the mesh.
     """
     mesh = next((m for m in described[0].mappings.values() if m.text("cf_role") == "mesh_topology"), None)
-    if mesh is None:
+    said = {} if mesh is None else mesh.attributes
+    texts = [t for k, t in said.items() if k.endswith(("_connectivity", "_coordinates")) and isinstance(t, str)]
+    texts += [p.stated.name for p in described[0].parts.values() if p.role == "gathered"]
+    if not texts:
         return Mesh()
-    texts = [
-        t for k, t in mesh.attributes.items() if k.endswith(("_connectivity", "_coordinates")) and isinstance(t, str)
-    ]
     words = sorted({word.rpartition("/")[2] for text in texts for word in text.split()})
     dims: set[str] = set()
     seen: dict[int, Any] = {}
     digest = blake2b(digest_size=16)
     for row, one in zip(rows.tolist(), described, strict=True):
-        parts: list[Any] = [*one.parts.values(), *one.axes.values()]
+        parts: list[Any] = [*one.axes.values(), *one.parts.values()]  # some axes only count
         there = {own.stated.name.rpartition("/")[2]: own for own in parts}
         for word in words:
             own: Any = there.get(word)
             if own is not None and id(own) not in seen:
                 seen[id(own)] = own
                 dims.update(own.stated.dims)
-                said = large_key(joined, own, row) if own.values is None else content_key(_in_order(own))
-                digest.update(repr((word, said)).encode())
+                known = large_key(joined, own, row) if own.values is None else content_key(_in_order(own))
+                digest.update(repr((word, known)).encode())
     return Mesh(frozenset(dims), (digest.digest(),))
 
 

@@ -105,8 +105,8 @@ class Gathering:
             if not any(v.is_coordinate for v in known):
                 # Of other coordinates along the dimension, names of features and times are the most informative.
                 known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
-            if any("compress" in v.attributes for v in own):
-                self._index(f"points of {own[0].name}", position)
+            if points := next((v for v in own if "compress" in v.attributes), None):
+                self._gathered(points, position, coordinates)
             elif known:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
@@ -122,6 +122,23 @@ class Gathering:
         self.problems += [f"its dimension {d!r} is that of a ragged array whose features have no names" for d in shared]
         for other in (*self.known.ragged, *self.known.identifiers) if shared else ():
             self._part("ragged", other)
+
+    def _gathered(self, points: Variable, position: int, coordinates: list[Variable]) -> None:
+        """Add a list of points as an axis, and the dimensions that they are in with the coordinates of these."""
+        self._index(f"points of {points.name}", position)
+        whole = [points]
+        for k, word in enumerate(points.words("compress")):
+            dimension, own = word.rpartition("/")[2], self._find(word, points)
+            own = own if own is not None and length(own) == (own.name,) else None
+            of = own or next((v for v in coordinates if dimension in v.dims), None)
+            if of is not None:
+                name = self.along[dimension] = f"dimension {k} of the points"
+                self.axes[name] = AxisPlan(name, self.known.number[of], dimension=of.dims.index(dimension))
+            elif self.resolver.dimension(word, points.group) is not None:
+                self.problems.append(f"its points {points.name!r} are in the dimension {word!r}, which no variable has")
+            whole += [] if own is None else [own]
+        for other in whole:
+            self._part("gathered", other)
 
     def _features(self, coordinates: list[Variable]) -> tuple[list[_Link], Variable | None]:
         """Return the links from samples of a ragged array to its features, and the variable that identifies these."""

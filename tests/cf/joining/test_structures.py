@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cfagg.cf.joining import Described, Options, join, members_of
-from cfagg.model.dataset import Group
+from cfagg.model.dataset import Dimension, Group
 from tests.cf.joining.datasets import LATITUDE, LONGITUDE, TAS, TIME, add, boxes_of, described, reason
 
 
@@ -238,6 +239,32 @@ def test_places_that_are_only_counted_take_no_memory_each() -> None:
     k = members.axes.index(axis)
     assert boxes.box.tolist() == [0, 0, 1]
     assert (boxes.extent[:, k].tolist(), boxes.count[:, k].tolist()) == ([size, size + 1], [size, size, size + 1])
+
+
+def gathered(time: float, latitudes: Sequence[float] = (10.0, 20.0), longitudes: int = 3) -> Described:
+    root = Group()
+    add(root, "time", ("time",), [time], **TIME)
+    add(root, "y", ("y",), np.array(latitudes), **LATITUDE)
+    add(root, "x", ("x",), np.arange(float(longitudes)), **LONGITUDE)
+    add(root, "land", ("land",), [0, 2, 3], compress="y x")
+    add(root, "tas", ("time", "land"), np.zeros((1, 3), "f4"), **TAS)
+    return described(root)
+
+
+def test_gathered_points_are_compared_with_the_coordinates_of_the_dimensions_that_they_are_in() -> None:
+    assert count(gathered(0), gathered(1)) == 1
+    found = reason(gathered(0), gathered(1, (10.0, 30.0)))
+    assert (found.rule, found.what, found.a, found.b) == ("part", "latitude", 20.0, 30.0)
+    assert count(gathered(0), gathered(1, longitudes=4)) == 2
+
+
+def test_gathered_points_in_a_dimension_that_no_variable_has_are_not_joined() -> None:
+    root = Group()
+    add(root, "time", ("time",), [0.0], **TIME)
+    add(root, "land", ("land",), [0, 2, 3], compress="y x")
+    root.dimensions["y"] = Dimension("y", 2)
+    add(root, "tas", ("time", "land"), np.zeros((1, 3), "f4"), **TAS)
+    assert described(root).problem == "its points 'land' are in the dimension 'y', which no variable has"
 
 
 def outlined(time: float, longitude: float) -> Described:
