@@ -48,6 +48,7 @@ from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.dialects import has_addresses
 from cfagg.writing.fragments import place_for
+from cfagg.writing.replacing import refuse_circle
 from cfagg.writing.report import Report
 from cfagg.writing.sources import content_of
 
@@ -195,6 +196,8 @@ class Output:
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
+        if target.grows and self.target.url is None:
+            refuse_circle(self.target.path, wanted)
         with self._trusting(known):
             source = build(join_files(scanned, self.scanner.rules), fields=has_addresses(self.target.to))
         if recorded:

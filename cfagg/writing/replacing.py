@@ -21,7 +21,16 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing.references import home_of, used_files
 
-__all__ = ["holds_values", "is_one_of", "lost", "reached", "refuse_data", "refuse_to_break", "refuse_to_lose"]
+__all__ = [
+    "holds_values",
+    "is_one_of",
+    "lost",
+    "reached",
+    "refuse_circle",
+    "refuse_data",
+    "refuse_to_break",
+    "refuse_to_lose",
+]
 
 
 def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
@@ -30,8 +39,23 @@ def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str)
         return
     _refuse_part(target)
     there, all_of = os.path.realpath(target), list(aggregations)
-    if there in _places(all_of, home) or there in reached(all_of, str(target), home):
+    if there in _places(all_of, home) or there in reached(all_of, str(target), home, everywhere=True):
         raise lost(target)
+
+
+def refuse_circle(target: Path, files: Iterable[str]) -> None:
+    """Raise an error if an existing aggregation file is to refer to files that refer to it, directly or indirectly."""
+    there = os.path.realpath(target)
+    for file in files if os.path.lexists(target) else ():
+        try:
+            found = list(_aggregations(open_source(file))) if not is_url(file) and _may_refer(file) else []
+        except CfaggError:
+            continue  # which refers to nothing
+        if any(there in reached([x], file, home_of(x.source, x.partitions.files), everywhere=True) for x in found):
+            raise TargetError(
+                f"{target} was not changed: {file} refers to it, directly or through other files, so it would refer to "
+                "itself; leave that file out"
+            )
 
 
 def refuse_to_break(target: Path | Url, source: Source) -> None:
@@ -137,9 +161,13 @@ def holds_values(path: Path) -> bool:
     return bool(found) and not any(isinstance(one, Aggregation) for one in found)
 
 
-def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
-    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly."""
-    # `None` means that there are unknown ones: files that an untrusted file may not read there are not opened.
+def reached(
+    aggregations: Iterable[Aggregation], file: str, home: str, *, everywhere: bool = False
+) -> Iterator[str | None]:
+    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
+
+    `None` means that there are unknown ones: those that a file may not read are opened only if looked for `everywhere`.
+    """
     queue = [(file, home, one) for one in aggregations]
     seen: set[str] = set()
     while queue:
@@ -156,7 +184,7 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
             if is_url(place) and not is_url(file):
                 continue  # which never refers to files of this machine
             try:
-                real = access.resolve(place)
+                real = place if everywhere else access.resolve(place)
                 if not is_url(real) and not _may_refer(real):
                     continue
                 groups = list(open_source(real).root.walk())

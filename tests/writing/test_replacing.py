@@ -1,5 +1,6 @@
 """Files that nothing replaces."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import TargetError
+from cfagg.errors import OptionError, TargetError
 
 
 def written(source: Path, target: Path, **how: Any) -> None:
@@ -31,3 +32,35 @@ def test_no_file_replaces_a_part_of_a_zarr_store(tmp_path: Path, key: str, verb:
     assert np.array_equal(cfagg.open_array(store, "v")[...], values)
     cfagg.convert(tmp_path / "b.nc", store / "b.nc", to="netcdf")
     cfagg.convert(tmp_path / "b.nc", store / "b.nc", to="netcdf", overwrite=True)  # it is no part of the store
+
+
+def circle(folder: Path) -> list[Path]:
+    """Write a file, an aggregation of it in a second directory, one of that in a third, and so on; return all."""
+    files = [folder / f"{k}" / "v.nc" for k in range(4)]
+    for file in files:
+        file.parent.mkdir()
+    time = ("time", [0.0, 1.0], {"units": "days since 2000-01-01", "standard_name": "time"})
+    v = ("time", [5.0, 6.0], {"standard_name": "air_temperature", "units": "K"})
+    xr.Dataset({"v": v}, {"time": time}).to_netcdf(files[0])
+    for of, file in pairwise(files):
+        cfagg.aggregate(of, output=file)
+    return files
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2])
+def test_no_file_replaces_one_to_which_it_refers_through_others_elsewhere(tmp_path: Path, replaced: int) -> None:
+    files = circle(tmp_path)
+    for verb in (
+        lambda: cfagg.aggregate(files[3], output=files[replaced], overwrite=True),
+        lambda: cfagg.write(cfagg.aggregate(files[3]), files[replaced], overwrite=True),
+    ):
+        with pytest.raises((TargetError, OptionError), match="its values would be lost"):
+            verb()
+    assert cfagg.read(files[3], allow=[tmp_path])["v"].values.tolist() == [5.0, 6.0]
+
+
+def test_an_aggregation_file_does_not_grow_by_one_that_refers_to_it(tmp_path: Path) -> None:
+    files = circle(tmp_path)
+    with pytest.raises(TargetError, match=r"1/v.nc was not changed: .*3/v.nc refers to it.*; leave that file out"):
+        cfagg.aggregate(files[3], output=files[1], append=True)
+    assert cfagg.read(files[3], allow=[tmp_path])["v"].values.tolist() == [5.0, 6.0]
