@@ -20,7 +20,7 @@ from cfagg.model import Aggregation, Grid
 from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, storage_of
+from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, is_referable, storage_of
 from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
@@ -78,7 +78,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
             made = replace(made, terms={k: v for k, v in made.terms.items() if held_so.isdisjoint({k, f"{name}_{k}"})})
             one = aggregated(made, reader)
             variables[name] = replace(one, dims=partial(_dims, reader, one.aggregation.dims))
-        elif given in dataset.coords or name in described or not variable.dims:
+        elif given in dataset.coords or name in described or not is_referable(variable.dims):
             variables[name] = _held(variable, own)
         elif reader is not None and is_elsewhere(reader, to):
             variables[name] = _referred(name, dataset.variables[given], own, reader, to)

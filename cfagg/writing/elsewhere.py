@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Read
 from cfagg.writing.references import home_of
 
-__all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere", "storage_of"]
+__all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere", "is_referable", "storage_of"]
 
 #: Size in bytes of one fragment of an array that has neither dask chunks nor partitions.
 _FRAGMENT = 2**28
@@ -51,6 +51,11 @@ def elsewhere(name: str, dims: tuple[str, ...], reader: Reader, attributes: Mapp
     chunk = axis.chunk if isinstance(axis, Regular) else 1
     fragments = computed(name, dims, reader.shape, dtype, attributes, read, grid, chunk)
     return replace(fragments, storage=storage_of(reader, dtype))
+
+
+def is_referable(dims: Sequence[Hashable]) -> bool:
+    """Return whether an aggregation can have these dimensions: some, and none of them twice."""
+    return 0 < len(dims) == len(set(dims))
 
 
 def storage_of(reader: Reader | None, dtype: np.dtype[Any]) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from cfagg.model import Aggregation
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.writing.attributes import netcdf_attributes
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.elsewhere import as_netcdf, elsewhere
+from cfagg.writing.elsewhere import as_netcdf, elsewhere, is_referable
 from cfagg.writing.references import home_of
 
 __all__ = ["DESCRIBING", "aggregated", "content_of", "dims_of", "held"]
@@ -116,7 +116,7 @@ class _Copying:
             reader = self.opened(path)
             if isinstance(one, Aggregation):
                 variables[name] = aggregated(one, reader)
-            elif self.stay and one.dims and one.dims != (name,) and name not in words:
+            elif self.stay and is_referable(one.dims) and one.dims != (name,) and name not in words:
                 attributes = self._said(one.attributes, one.dtype, path)
                 variables[name] = elsewhere(name, one.dims, reader, attributes, self.to)
             else:

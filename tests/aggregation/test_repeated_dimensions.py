@@ -51,6 +51,20 @@ def test_variables_with_a_dimension_twice_are_apart_and_others_are_joined(tmp_pa
     assert why.remedy == "give the second one a name of its own"
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate dimension names:UserWarning")
+@pytest.mark.parametrize("to", ["CF-1.13", "NCA-0.1"])
+def test_a_variable_with_a_dimension_twice_is_copied_into_an_aggregation_file_of_one_file(
+    tmp_path: Path, to: str
+) -> None:
+    source, out, other = covariances(tmp_path / "a.nc", 0), tmp_path / "out.nc", tmp_path / "other.nc"
+    cfagg.convert(source, out, to=to)
+    cfagg.write(cfagg.read(source), other, to=to)
+    for path in (out, other):
+        with netCDF4.Dataset(path) as file:
+            assert file["covariance"].dimensions == ("x", "time", "x", "x")
+            npt.assert_array_equal(file["covariance"][:], VALUES)
+
+
 @pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.4", "CFA-0.6.2", "NCA-0.1"])
 @pytest.mark.parametrize("index", [False, True])
 def test_aggregation_files_of_variables_with_a_dimension_twice_are_read(tmp_path: Path, to: str, index: bool) -> None:
