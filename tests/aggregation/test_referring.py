@@ -207,6 +207,7 @@ def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) ->
     with netCDF4.Dataset(files[1], "a") as file:
         file[change][-1] = [0, 3, 2] if change == "nodes" else 0.25
     with cfagg.aggregate(files, decode_times=False) as found:
+        assert found["ta"].dims[-1] != found["ta_1"].dims[-1]
         for path, name in zip(files, ("ta", "ta_1"), strict=True):
             topology = found[found[name].attrs["mesh"]].attrs
             with xr.open_dataset(path) as file:

@@ -79,6 +79,7 @@ def test_indexing_is_that_of_numpy(lazy: LazyArray, key: Any) -> None:
 
 def test_an_ellipsis_that_stands_for_no_dimension_separates_lists(lazy: LazyArray) -> None:
     keys: list[Any] = [(slice(1, 6), [4, 0], ..., [3, 3]), (..., slice(5), [1, 0], [0, 2]), (0, ..., slice(2), [1, 1])]
+    keys.append((slice(1, 6), ..., [4, 0], [3, 3]))  # it is before them, not between them
     for key in keys:
         assert np.array_equal(lazy[key], VALUES[key])
 

@@ -563,6 +563,8 @@ class TestTimes:
         ("i2", {}, None),
         ("S1", {"_FillValue": b"x"}, None),
         ("i1", {"_Unsigned": "true", "_FillValue": np.uint8(255)}, -1),
+        ("i1", {"_Unsigned": "true", "missing_value": np.int8(-1)}, -1),
+        ("i2", {"missing_value": np.int32(70000)}, None),
     ],
 )
 def test_master_fill(dtype, attributes, fill):
@@ -579,6 +581,13 @@ def test_master_fill_of_real_types_is_nan_where_none_is_declared():
 def test_a_master_fill_of_another_type_is_refused(dtype, value):
     with pytest.raises(CfaggError, match=r"agg\.nca, variable tas"):
         conform.master_fill(master(dtype=dtype, attributes={"_FillValue": value}))
+
+
+@pytest.mark.parametrize(("most", "fill", "expected"), [(10, {}, 20), (100, {}, -32767), (10, {"_FillValue": -1}, -1)])
+def test_integers_outside_their_range_stay_if_the_master_has_that_range_and_no_fill_value(most, fill, expected):
+    low = {"valid_min": np.int16(0)}
+    given = master(shape=(2,), dtype="i2", attributes=low | {"valid_max": np.int16(most)} | fill)
+    assert run(np.int16([1, 20]), given, **low, valid_max=np.int16(10), **fill).tolist() == [1, expected]
 
 
 def test_ranges_of_the_master_in_both_forms_are_no_warning_of_each_sub_array():

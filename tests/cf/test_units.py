@@ -64,6 +64,7 @@ def test_round_off_of_udunits_does_not_show(source, target, expected):
         ("dB", "1"),
         ("ln(re 1 Pa)", "Pa"),
         ("K\0m", "degC"),
+        ("degC", "K\0m"),
     ],
 )
 def test_units_that_do_not_convert_by_scale_and_offset_are_refused_by_name(source, target):

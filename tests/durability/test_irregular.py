@@ -207,10 +207,12 @@ def test_a_work_directory_of_another_user_is_not_used_where_all_may_write(tmp_pa
     with pytest.raises(TargetError, match=r"\.out\.zarr\.cfagg-partial was made by another user"):
         Workplace(tmp_path / "out.zarr", overwrite=False).enter()
     assert list(planted.iterdir()) == []
-    tmp_path.chmod(0o770)
-    place = Workplace(tmp_path / "out.zarr", overwrite=False)
-    place.enter()
-    place.abandon_if_useless()
+    for mode in (0o1770, 0o777):
+        tmp_path.chmod(mode)
+        planted.mkdir(exist_ok=True)
+        place = Workplace(tmp_path / "out.zarr", overwrite=False)
+        place.enter()
+        place.abandon_if_useless()
 
 
 def test_directories_nested_deeper_than_calls_in_place_of_a_journal_are_looked_through(tmp_path):

@@ -54,3 +54,8 @@ def test_series_at_several_places_are_read_by_slices(lazy: xr.DataArray, monkeyp
     found = lazy.isel(places)[::-2]
     xr.testing.assert_equal(found.compute(), VALUES.isel(places)[::-2])
     assert [chosen[0] for chosen in asked] == [slice(6, None, -2)]
+    monkeypatch.setattr(indexed, "_MANY", 0)
+    table = {"y": xr.DataArray([[4, 0], [2, 1]], dims=("p", "q"))}
+    found, expected = (one.isel(table).transpose("x", "q", "p", "t") for one in (lazy, VALUES))
+    xr.testing.assert_equal(found.compute(), expected)
+    assert all(isinstance(part, slice) for part in (asked[1][0], asked[1][2]))

@@ -62,6 +62,7 @@ def test_other_options_of_decoding_and_calendars_are_as_in_xarray(tmp_path: Path
             xr.testing.assert_identical(cfagg.read(path, **given), xr.open_dataset(path, **given))
     usual = made(tmp_path / "b.nc", "f8", np.nan, [1, np.nan, 3], "standard")
     xr.testing.assert_identical(cfagg.read(usual), xr.open_dataset(usual))
+    assert cfagg.read(usual, decode_times=xr.coders.CFDatetimeCoder(time_unit="s")).when.dtype == "M8[s]"
 
 
 @pytest.mark.parametrize(("dtype", "fill", "values"), CASES)

@@ -310,6 +310,9 @@ def test_references_are_not_copied_to_where_they_would_be_allowed_unlike_here(ho
     Access(home / "agg.nca", [home.parent]).check_copied([secret, "link.nc"], str(home), above)
     Access(home / "agg.nca").check_copied([secret, "https://a.org/x.nc"], str(home), Access(home / "deep" / "new.nc"))
     NamedAccess("several files").check_copied([secret], str(home), above)
+    (home / "linked.nc").symlink_to(home.parent / "new.nc")  # which may also read what is beside the file itself
+    with pytest.raises(AccessError, match=r"secret\.nc and lies outside .*linked\.nc was not written"):
+        Access(home / "agg.nca").check_copied([secret], str(home), Access(home / "linked.nc"))
 
 
 def test_urls_are_not_copied_to_a_server_that_would_be_allowed_to_read_them(home):
@@ -317,6 +320,10 @@ def test_urls_are_not_copied_to_a_server_that_would_be_allowed_to_read_them(home
         Access(home / "agg.nca").check_copied(
             ["s3://mine/private/x.nc"], str(home), Access(Url("s3://mine/new.nc", Options({})))
         )
+    there = Access(Url("s3://mine/open/agg.nc", Options({})))
+    with pytest.raises(AccessError, match=r"private/x\.nc.*new\.nc was not written"):
+        there.check_copied(["s3://mine/private/x.nc"], "s3://mine/open", Access(Url("s3://mine/new.nc", Options({}))))
+    there.check_copied([str(home / "a.nc")], "s3://mine/open", Access(home / "new.nc"))  # names a file there
 
 
 @pytest.mark.parametrize("name", sorted({"headers", *_ALL, *itertools.chain(*_KNOWN.values())} - OPEN))

@@ -75,9 +75,16 @@ def test_what_a_file_may_not_read_is_not_made_readable_by_moving_other_reference
     source, target = path.parent / "foreign/a.nc", path.parent / "new.nc"
     with pytest.raises(AccessError, match=r"parts/0_0\.nc'.*new\.nc was not written"):
         cfagg.rebase(source, path.parent / "foreign", path.parent / "data", output=target)
+    link = path.parent / "data/0_0.nc"
+    link.parent.mkdir()
+    link.symlink_to(path.parent / "secret.nc")
+    with pytest.raises(AccessError, match=r"secret\.nc.*new\.nc was not written"):
+        cfagg.rebase(source, path.parent / "parts", path.parent / "data", output=target)
     assert not target.exists()
-    cfagg.rebase(source, path.parent / "parts", path.parent / "data", output=target)
-    assert sorted(files(target)) == ["data/0_0.nc", "foreign/1_0.nc"]
+    link.unlink()
+    for old, new in ((path.parent / "parts", path.parent / "data"), ("../parts", "data")):
+        cfagg.rebase(source, old, new, output=target, overwrite=True)
+        assert sorted(files(target)) == ["data/0_0.nc", "foreign/1_0.nc"]
 
 
 def test_references_into_a_directory_stay_relative(path):

@@ -11,6 +11,9 @@ import zarr
 
 import cfagg
 from cfagg.errors import OptionError, TargetError
+from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.writing.references import used_files
+from cfagg.writing.replacing import refuse_data
 
 
 def written(source: Path, target: Path, **how: Any) -> None:
@@ -64,3 +67,19 @@ def test_an_aggregation_file_does_not_grow_by_one_that_refers_to_it(tmp_path: Pa
     with pytest.raises(TargetError, match=r"1/v.nc was not changed: .*3/v.nc refers to it.*; leave that file out"):
         cfagg.aggregate(files[3], output=files[1], append=True)
     assert cfagg.read(files[3], allow=[tmp_path])["v"].values.tolist() == [5.0, 6.0]
+
+
+def test_nothing_replaces_a_part_of_a_zarr_store_that_looks_like_no_data(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", name="v", data=np.full(9, 7, "i1"))
+    with pytest.raises(TargetError, match=r"zarr\.json is data \(part of a Zarr store\), which no report replaces"):
+        refuse_data(str(tmp_path / "a.zarr/v/zarr.json"), "report")
+
+
+def test_files_of_other_versions_are_used_and_those_of_absent_partitions_are_not() -> None:
+    layouts = [Layout(("x",))]
+    other = Partitions.build(2, file=[0, 0], files=["c.nc"], layouts=layouts)
+    table = Partitions.build(
+        2, file=[0, 1], files=["a.nc", "b.nc"], present=[True, False], layouts=layouts, versions=[other]
+    )
+    made = Aggregation("v", ("x",), (2,), np.dtype("f8"), grid=Grid.regular((2,), [1]), partitions=table)
+    assert used_files(made) == ["a.nc", "c.nc"]

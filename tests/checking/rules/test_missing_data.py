@@ -133,6 +133,12 @@ def test_widths_are_not_known_in_json(dataset: Dataset, expected: list[str]) -> 
         ),
         ("short", "v:actual_range = -3., -1. ; v:scale_factor = -1. ; v:valid_range = 0s, 3s ;", "1, 2, 3", []),
         ("short", "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_min = 200. ;", "1, 2, 3", ["DAT007"]),
+        (
+            "short",
+            "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_range = 0s, 9s ; v:valid_max = 2s ;",
+            "1, 2, 2",
+            ["DAT001", "DAT007"],
+        ),
         # A limit that is given unpacked need not be a value that can be stored.
         ("short", "v:actual_range = 4., 9. ; v:scale_factor = 5. ; v:valid_min = 4. ;", "_, _, _", ["DAT006"]),
         ("short", "v:actual_range = 3., 9. ; v:scale_factor = 5. ; v:valid_min = 4. ;", "1, 2, 3", ["DAT007"]),

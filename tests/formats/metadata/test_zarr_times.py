@@ -11,6 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import CfaggError
+from cfagg.formats.metadata.zarr_times import times_of
 from tests.observations.servers import served
 
 UNITS = ["ns", "us", "ms", "s", "m", "h", "D"]
@@ -130,6 +131,13 @@ def test_stores_of_times_join(tmp_path):
     found = cfagg.aggregate([tmp_path / "1.zarr", tmp_path / "0.zarr"])
     np.testing.assert_array_equal(found.time.values.astype("M8[s]"), whole)
     assert found.tas.values.tolist() == list(range(10, 16))
+
+
+def test_units_are_those_of_the_numbers():
+    assert times_of({"dtype": "<m8[D]"}, 2, {}) == {"units": "days", "dtype": "timedelta64[s]"}
+    for name in ("numpy.datetime64", "numpy.timedelta64"):
+        of_ten = {"name": name, "configuration": {"unit": "s", "scale_factor": 10}}
+        assert times_of({"data_type": of_ten}, 3, {}) is None
 
 
 def test_the_checker_says_that_netcdf_has_no_such_type(tmp_path):
