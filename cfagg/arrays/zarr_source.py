@@ -191,18 +191,22 @@ def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:
         return np.dtype("?")
     name = given.get("name") if isinstance(given, dict) else given
     read: Any = found.read
-    width = _width(given)
-    if read.text or (found.kind == "string" and width is None):
-        return np.dtype(object, metadata={"element_type": str})
-    if width is not None and 0 < width <= _WIDEST:
-        return np.dtype(f"S{width}")
+    form, length = _fixed_length(given)
+    if read.text or (found.kind == "string" and form != "S"):
+        metadata = {"element_type": str} if read.text or not length else {"element_type": str, "characters": length}
+        return np.dtype(object, metadata=metadata)
+    if length:
+        return np.dtype(f"S{length}")
     return np.dtype(object, metadata={"name": str(name)[:60]})
 
 
-def _width(given: Any) -> int | None:
-    """Return the number of bytes of each element of an array of fixed-length bytes, `None` for other types."""
+def _fixed_length(given: Any) -> tuple[str, int]:
+    """Return the NumPy letter of a type of fixed-length bytes or texts, and their length; 0 for any other type."""
     if isinstance(given, str):
-        return int(given[2:]) if given.startswith("|S") and given[2:].isdecimal() else None
-    name, configuration = named(given)
-    width = configuration.get("length_bytes")
-    return width if name == "null_terminated_bytes" and type(width) is int else None
+        form, length = given[1:2], int(given[2:]) if given[2:].isdecimal() and len(given) <= 16 else 0
+    else:
+        name, configuration = named(given)
+        form, size = {"null_terminated_bytes": ("S", 1), "fixed_length_utf32": ("U", 4)}.get(name, ("", 1))
+        found = configuration.get("length_bytes")
+        length = found // size if type(found) is int else 0
+    return form, length if form in ("S", "U") and 0 < length <= _WIDEST else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -128,7 +129,7 @@ class AggregationStore(AbstractDataStore):
         )
 
     def _encoding(self, reader: Reader) -> dict[str, Any]:
-        dtype: Any = reader.dtype
+        dtype: Any = _fixed(reader.dtype)
         if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
             dtype = str
         return {"source": str(absolute(self.source.path)), "original_shape": reader.shape, "dtype": dtype}
@@ -142,6 +143,11 @@ class AggregationStore(AbstractDataStore):
         if reader.dtype.names is not None:
             # Which xarray cannot compare with values of compounds.
             encoding |= {name: attributes.pop(name) for name in ("_FillValue", "missing_value") if name in attributes}
-        return XarrayVariable(
-            dims, indexing.LazilyIndexedArray(IndexedArray(reader, hold=self.hold)), attributes, encoding
-        )
+        array = IndexedArray(reader, _fixed(reader.dtype), self.hold)
+        return XarrayVariable(dims, indexing.LazilyIndexedArray(array), attributes, encoding)
+
+
+def _fixed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of texts of a fixed width in Zarr, as zarr-python has it, and any other unchanged."""
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    return np.dtype(f"U{metadata['characters']}") if "characters" in metadata else dtype

@@ -94,3 +94,18 @@ def test_grids_by_their_older_name_are_read(tmp_path: Path) -> None:
     document.write_text(json.dumps(found))
     ds = cfagg.read(tmp_path, chunks={})
     assert (ds.v.values.tolist(), ds.v.chunks) == ([0, 1, 2, 3, 4, 5, 6], ((2, 4, 1),))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["<U8", ">U8"])
+def test_texts_of_a_fixed_width_keep_it_and_stay_lazy(tmp_path, zarr_format, dtype):
+    named = {"dimension_names": ["x"]} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["x"]}}
+    array = zarr.create_array(
+        tmp_path / "a.zarr", name="v", shape=3, chunks=2, dtype=dtype, zarr_format=zarr_format,
+        fill_value="" if zarr_format == 3 else None, **named,
+    )  # fmt: skip
+    array[:] = np.array(["é", "", "abcd"], dtype)
+    with xr.open_dataset(tmp_path / "a.zarr", engine="cfagg") as found:
+        assert not found.v.variable._in_memory
+        assert (found.v.dtype, found.v[:1].values.dtype) == (np.dtype("<U8"),) * 2
+        assert found.v.values.tolist() == ["é", "", "abcd"]
