@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of
 from cfagg.model import Grid
 from cfagg.storage.access import Access
-from cfagg.writing.attributes import name_flaw, netcdf_attributes
+from cfagg.writing.attributes import NAMED_AS_A_DIMENSION, name_flaw, netcdf_attributes
 
 __all__ = ["NetcdfGroup", "NetcdfPlan", "NetcdfVariable", "plan_netcdf"]
 
@@ -117,13 +117,13 @@ class _Planner:
             where = inner.path.strip("/")
             if self.request.options.variables is not None and not any(c.startswith(where + "/") for c in self.chosen):
                 continue
-            if not self._flawed("the group", where.rpartition("/")[2], where):
+            if not self._flawed("the group", where.rpartition("/")[2], where, made.dimensions):
                 made.groups.append(self.group(inner, scopes, losses))
         return made
 
-    def _flawed(self, what: str, name: str, path: str) -> bool:
-        """Whether netCDF does not allow a name, so that the named object is lost."""
-        why = name_flaw(name)
+    def _flawed(self, what: str, name: str, path: str, beside: Collection[str] = ()) -> bool:
+        """Whether netCDF does not allow a name, or not beside such dimensions, so that the named object is lost."""
+        why = name_flaw(name) or (NAMED_AS_A_DIMENSION if name in beside else None)
         if why is not None:
             self.losses.append(Loss(path, None, what, name, why))
         return why is not None

@@ -28,7 +28,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing import dialects, fragments, replacing
-from cfagg.writing.attributes import expressible, name_flaw
+from cfagg.writing.attributes import NAMED_AS_A_DIMENSION, expressible, name_flaw
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.netcdf import define, locked, set_attributes, type_flaw, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
@@ -175,7 +175,8 @@ def _in_netcdf(content: Content, *, drop: bool) -> tuple[Content, tuple[Loss, ..
         losses += lost
     groups = []
     for group in content.groups:
-        if (flaw := name_flaw(group.path.rpartition("/")[2])) is not None:
+        last = group.path.rpartition("/")[2]
+        if flaw := name_flaw(last) or (NAMED_AS_A_DIMENSION if last in content.dimensions else None):
             losses += (Loss(group.path.strip("/"), None, "the group", repr(group.path), flaw),)
             continue
         inner, lost, named = _in_netcdf(group, drop=drop)

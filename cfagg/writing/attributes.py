@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.findings.losses import Loss
 
-__all__ = ["expressible", "name_flaw", "netcdf_attributes", "text_flaw"]
+__all__ = ["NAMED_AS_A_DIMENSION", "expressible", "name_flaw", "netcdf_attributes", "text_flaw"]
 
 #: Attributes that have the type of their variable's values (netCDF User Guide; CF sections 2.5.1, 3.5).
 _OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
@@ -32,6 +32,9 @@ _RESERVED = frozenset(
         "_Netcdf4Dimid", "_SuperblockVersion", "_nc3_strict", "_NCCOPY", "_Codecs", "_Format",
     }
 )  # fmt: skip
+
+#: Why a group is lost that has the name of a dimension beside it: HDF5 has one object of each name in a group.
+NAMED_AS_A_DIMENSION = "a dimension has this name there, and netCDF-4 has only one of both"
 
 _ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]")
 #: With more significant digits than this, a real is the expansion of a shorter type, not a decimal that someone wrote.

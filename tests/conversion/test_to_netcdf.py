@@ -228,6 +228,19 @@ def test_a_dimension_with_two_sizes_in_one_group_gets_another_name_which_is_a_lo
         assert file["b"][:].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("to", ["netcdf", "CF-1.13"])
+def test_a_group_with_the_name_of_a_dimension_beside_it_is_a_loss_which_a_dry_run_says_too(tmp_path, to):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    array(root, "v", np.arange(3), ("x",))
+    array(root.create_group("x"), "w", np.arange(4), ("y",))
+    for options in [{"dry_run": True}] * (to == "netcdf") + [{}]:
+        with pytest.raises(LossError) as caught:
+            cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", to=to, **options)
+        assert "a dimension has this name there" in str(caught.value.losses[0])
+    cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", to=to, on_loss="drop")
+    assert cfagg.read(tmp_path / "a.nc")["v"].values.tolist() == [0, 1, 2]
+
+
 def test_a_text_that_netcdf_would_cut_off_is_refused_and_nothing_is_left(tmp_path):
     root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
     array(root, "s", np.array(["good", "ba\0d"], object), ("x",))
