@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain, count
 from sys import intern
@@ -209,9 +210,13 @@ class _File:
         if own.size > _COMPARED or own.dialect is not None:
             # Coordinates of an axis may be stored in either direction, which a digest would not recognize.
             digest = _digest_in_blocks(own, stated, plan) if counted and own.size <= _READ else b""
-            return _companion(stated, own.shape, plan.axes, None, plan.role, digest)
+            axes = plan.axes[::-1] if plan.turned else plan.axes
+            return _companion(stated, own.shape, axes, None, plan.role, digest)
         values = self._read(plan.variable)
         stated = self._stated(plan.variable, values)
+        if plan.turned:
+            key = self._keys[plan.variable], "turned"
+            values, stated = values.T, _stated.setdefault(key, replace(stated, dims=stated.dims[::-1]))
         if plan.varies and values.size > _KEPT:
             digest = _digest(upright(values, plan.axes), stated)
             return _companion(stated, values.shape, plan.axes, None, plan.role, digest)

@@ -149,7 +149,11 @@ class _Field(Gathering):
             if named and all(v is not None for v in named):
                 for k, own in enumerate(named):
                     if own is not None:
-                        self._part("mesh", own, name=f"{attribute} {k} of the mesh")
+                        name = f"{attribute} {k} of the mesh"
+                        self._part("mesh", own, name=name)
+                        part, elements = self.parts.get(name), mesh.text(f"{attribute.partition('_')[0]}_dimension")
+                        if part and attribute.endswith("_connectivity") and own.dims[1:] == (elements,):
+                            self.parts[name] = replace(part, axes=part.axes[::-1], turned=True)
             elif attribute == "topology_dimension":
                 kinds[attribute] = frozen(value)
         self.said["mesh"] = (self.variable.text("location"), tuple(sorted(kinds.items())))

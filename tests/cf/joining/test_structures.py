@@ -222,6 +222,32 @@ def test_meshes_are_compared_by_their_topology() -> None:
     assert found.what == "face_node_connectivity 0 of the mesh"
 
 
+@pytest.mark.parametrize("location", ["node", "face"])
+def test_meshes_are_equal_whichever_dimension_of_their_connectivity_is_that_of_the_elements(location: str) -> None:
+    def one(time: float, faces: list[list[int]], *, turned: bool) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        add(root, "x", ("node",), np.arange(5.0), **LONGITUDE)
+        add(root, "y", ("node",), np.arange(5.0), **LATITUDE)
+        stored = np.array(faces).T if turned else np.array(faces)
+        add(root, "nodes", ("three", "face") if turned else ("face", "three"), stored)
+        said = {"face_node_connectivity": "nodes", "node_coordinates": "x y", "face_dimension": "face"}
+        add(root, "mesh", (), 0, cf_role="mesh_topology", topology_dimension=np.array([2]), **said)
+        shape = (1, root.dimensions[location].size)
+        add(root, "tas", ("time", location), np.zeros(shape, "f4"), **TAS, mesh="mesh", location=location)
+        return described(root)
+
+    faces = [[0, 1, 2], [1, 3, 2], [3, 4, 2]]
+    for turned in [(False, True), (True, False), (True, True)]:
+        first, second = (one(k, faces, turned=of) for k, of in enumerate(turned))
+        assert count(first, second) == 1
+    (part,) = (p for p in second.parts.values() if p.stated.name == "nodes")
+    assert part.stated.dims == ("face", "three")
+    assert part.values is not None
+    assert part.values.tolist() == faces
+    assert count(one(0, faces, turned=False), one(1, np.array(faces).T.tolist(), turned=True)) == 2
+
+
 def test_places_that_are_only_counted_take_no_memory_each() -> None:
     def along_faces(time: float, size: int) -> Described:
         root = Group()
