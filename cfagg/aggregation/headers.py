@@ -16,7 +16,7 @@ from cfagg.errors import CfaggError, SourceError
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import file_at, of_handle, store_at
 from cfagg.formats.metadata.zarr import ZarrValues, open_store
-from cfagg.formats.opening import is_referring
+from cfagg.formats.opening import KERCHUNK, is_referring
 from cfagg.model.dataset import Dataset, Group
 from cfagg.storage.access import Seen
 from cfagg.storage.files import FileKey, open_regular
@@ -60,6 +60,8 @@ class Scanned:
     seen: Seen | None = None
     #: Its variables that belong to none of `described`, such as coordinates of dimensions that no data have.
     unused: tuple[str, ...] = ()
+    #: Whether it refers to other files: as an aggregation, or by references to chunks.
+    refers: bool = False
 
 
 class How(NamedTuple):
@@ -106,7 +108,8 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
             raise SourceError(f"{place}: {dataset.damage}")
         if dataset.format == "cdl":
             raise SourceError(f"{place} is CDL, the text from which ncgen makes netCDF; aggregate the netCDF file")
-        if any(v.dialect is not None for v in dataset.variables):
+        aggregates = any(v.dialect is not None for v in dataset.variables)
+        if aggregates:
             _read_aggregated(dataset, place, how.links)
         described = describe_all(dataset, how.options)
         unused = _unused(dataset, described)
@@ -114,7 +117,8 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
             aside = _aside(dataset)
             described = [one for one in described if one.stated.name not in aside]
             unused = tuple(name for name in unused if name not in aside)
-        return Scanned(place, state, dataset.format, tuple(described), unused=unused)
+        refers = aggregates or dataset.format == KERCHUNK
+        return Scanned(place, state, dataset.format, tuple(described), unused=unused, refers=refers)
 
 
 def _unused(dataset: Dataset, described: Sequence[Described]) -> tuple[str, ...]:

@@ -197,7 +197,8 @@ class Output:
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
         if target.grows and self.target.url is None:
-            refuse_circle(self.target.path, wanted)
+            referring = (str(one.place) for one in found.values() if one.refers)
+            refuse_circle(self.target.path, referring, self.scanner.allow)
         with self._trusting(known):
             source = build(join_files(scanned, self.scanner.rules), fields=has_addresses(self.target.to))
         if recorded:

@@ -24,7 +24,7 @@ from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.object_files import check_object, exists, object_at
 from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_tree
-from cfagg.storage.access import Access
+from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, are_nested, is_url
 from cfagg.writing import dialects, fragments, replacing
@@ -129,7 +129,8 @@ def write_file(
                 objects.delete(made)
             raise
         groups = open_source(str(here.path)).root.walk()
-        found = (one for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
+        policy = Access(target.url)
+        found = ((one, policy) for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
         home = target.url.rpartition("/")[0]
         used = _used(found, target.url, home, [f"{home}/{taken}" for taken in former]) if former else set()
         before(here.path)
@@ -231,7 +232,7 @@ def _write_here(
         raise _refusal(refused, target)
     kept = {path: work for path, work in works.items() if not work.left_out}
     if not target.grows:
-        replacing.refuse_to_lose(target.path, (work.referring for work in kept.values()), target.base)
+        replacing.refuse_to_lose(target.path, _referring(kept, target), target.base)
     made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
     arrived = False
@@ -376,12 +377,18 @@ def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> No
     """Remove fragments of the replaced file that the new one does not use, directly or through other files."""
     former = {os.path.realpath(found): found for found in fragments.others(target.path) if found != folder}
     if former:
-        used = _used((work.referring for work in kept.values()), str(target.path), target.base, former)
+        used = _used(_referring(kept, target), str(target.path), target.base, former)
         for place in former.keys() - used:
             remove(former[place])
 
 
-def _used(aggregations: Iterable[Aggregation], file: str, home: str, folders: Iterable[str]) -> set[str]:
+def _referring(kept: Mapping[str, Work], target: Target) -> Iterator[tuple[Aggregation, Access]]:
+    """Yield what is written of aggregations, each with the policy by which its fragments are read."""
+    for work in kept.values():
+        yield work.referring, work.aggregated.access or NamedAccess(target.path)
+
+
+def _used(aggregations: Iterable[tuple[Aggregation, Access]], file: str, home: str, folders: Iterable[str]) -> set[str]:
     """Return which of some folders the aggregations refer to, or may refer to, directly or through other files."""
     found = set()
     for place in replacing.reached(aggregations, file, home):

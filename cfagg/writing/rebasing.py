@@ -128,7 +128,8 @@ def rebase(
         example = f"; one is {seen!r}" if seen is not None else ", since all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     if isinstance(target, Path) and output is not None:
-        refuse_to_lose(target, (renamed(one, change.of(one)) for one in found.values()), base)
+        access = Access(target)
+        refuse_to_lose(target, ((renamed(one, change.of(one)), access) for one in found.values()), base)
         if str(target) != os.path.realpath(given):
             refuse_to_break(target, source)
     for one in found.values():

@@ -33,25 +33,29 @@ __all__ = [
 ]
 
 
-def refuse_to_lose(target: Path, aggregations: Iterable[Aggregation], home: str) -> None:
-    """Raise an error if a new file would replace one to which it refers, and so lose the values in it."""
+def refuse_to_lose(target: Path, aggregations: Iterable[tuple[Aggregation, Access]], home: str) -> None:
+    """Raise an error if a new file would replace one to which it refers, and so lose the values in it.
+
+    The aggregations are given with the policies by which their fragments are read.
+    """
     if not os.path.lexists(target):
         return
     _refuse_part(target)
     there, all_of = os.path.realpath(target), list(aggregations)
-    if there in _places(all_of, home) or there in reached(all_of, str(target), home, everywhere=True):
+    if there in _places((one for one, _ in all_of), home) or there in reached(all_of, str(target), home):
         raise lost(target)
 
 
-def refuse_circle(target: Path, files: Iterable[str]) -> None:
+def refuse_circle(target: Path, files: Iterable[str], allow: Iterable[str | os.PathLike[str]]) -> None:
     """Raise an error if an existing aggregation file is to refer to files that refer to it, directly or indirectly."""
-    there = os.path.realpath(target)
+    there, allowed = os.path.realpath(target), tuple(allow)
     for file in files if os.path.lexists(target) else ():
         try:
-            found = list(_aggregations(open_source(file))) if not is_url(file) and _may_refer(file) else []
+            found = [] if is_url(file) else list(_aggregations(open_source(file)))
         except CfaggError:
             continue  # which refers to nothing
-        if any(there in reached([x], file, home_of(x.source, x.partitions.files), everywhere=True) for x in found):
+        access = Access(file, allowed)
+        if any(there in reached([(x, access)], file, home_of(x.source, x.partitions.files)) for x in found):
             raise TargetError(
                 f"{target} was not changed: {file} refers to it, directly or through other files, so it would refer to "
                 "itself; leave that file out"
@@ -161,18 +165,13 @@ def holds_values(path: Path) -> bool:
     return bool(found) and not any(isinstance(one, Aggregation) for one in found)
 
 
-def reached(
-    aggregations: Iterable[Aggregation], file: str, home: str, *, everywhere: bool = False
-) -> Iterator[str | None]:
-    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly.
-
-    `None` means that there are unknown ones: those that a file may not read are opened only if looked for `everywhere`.
-    """
-    queue = [(file, home, one) for one in aggregations]
+def reached(aggregations: Iterable[tuple[Aggregation, Access]], file: str, home: str) -> Iterator[str | None]:
+    """Yield the places of all files to which a file's aggregations refer from a directory, directly or indirectly."""
+    # `None` means that there are unknown ones: files that may not be read are not opened.
+    queue = [(home, one, access) for one, access in aggregations]
     seen: set[str] = set()
     while queue:
-        parent, start, one = queue.pop()
-        access = Access(parent)
+        start, one, access = queue.pop()
         for name in used_files(one):
             # Python's join discards the directory before an absolute path.
             found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
@@ -184,7 +183,7 @@ def reached(
             if is_url(place) and not is_url(file):
                 continue  # which never refers to files of this machine
             try:
-                real = place if everywhere else access.resolve(place)
+                real = access.resolve(place)
                 if not is_url(real) and not _may_refer(real):
                     continue
                 groups = list(open_source(real).root.walk())
@@ -196,7 +195,7 @@ def reached(
             if any(group.unreadable for group in groups):
                 yield None
             inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
-            queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
+            queue += [(home_of(x.source, x.partitions.files), x, Access(real, access.allow)) for x in inner]
 
 
 def _may_refer(path: str) -> bool:

@@ -1,5 +1,6 @@
 """Files that nothing replaces."""
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,9 @@ def circle(folder: Path) -> list[Path]:
 def test_no_file_replaces_one_to_which_it_refers_through_others_elsewhere(tmp_path: Path, replaced: int) -> None:
     files = circle(tmp_path)
     for verb in (
-        lambda: cfagg.aggregate(files[3], output=files[replaced], overwrite=True),
-        lambda: cfagg.write(cfagg.aggregate(files[3]), files[replaced], overwrite=True),
+        lambda: cfagg.aggregate(files[3], output=files[replaced], overwrite=True, allow=[tmp_path]),
+        lambda: cfagg.write(cfagg.aggregate(files[3], allow=[tmp_path]), files[replaced], overwrite=True),
+        lambda: cfagg.write(cfagg.read(files[3], allow=[tmp_path]), files[replaced], overwrite=True),
     ):
         with pytest.raises((TargetError, OptionError), match="its values would be lost"):
             verb()
@@ -65,7 +67,7 @@ def test_no_file_replaces_one_to_which_it_refers_through_others_elsewhere(tmp_pa
 def test_an_aggregation_file_does_not_grow_by_one_that_refers_to_it(tmp_path: Path) -> None:
     files = circle(tmp_path)
     with pytest.raises(TargetError, match=r"1/v.nc was not changed: .*3/v.nc refers to it.*; leave that file out"):
-        cfagg.aggregate(files[3], output=files[1], append=True)
+        cfagg.aggregate(files[3], output=files[1], append=True, allow=[tmp_path])
     assert cfagg.read(files[3], allow=[tmp_path])["v"].values.tolist() == [5.0, 6.0]
 
 
@@ -83,3 +85,20 @@ def test_files_of_other_versions_are_used_and_those_of_absent_partitions_are_not
     )
     made = Aggregation("v", ("x",), (2,), np.dtype("f8"), grid=Grid.regular((2,), [1]), partitions=table)
     assert used_files(made) == ["a.nc", "c.nc"]
+
+
+def test_what_may_not_be_read_is_not_opened_to_look_for_circles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, opened, real = circle(tmp_path), [], os.open
+
+    def watched(path: Any, *args: Any, **options: Any) -> int:
+        opened.append(os.fspath(path))
+        return real(path, *args, **options)
+
+    cfagg.aggregate(files[0], output=tmp_path / "out.nc")
+    monkeypatch.setattr(os, "open", watched)
+    cfagg.aggregate(files[3], output=tmp_path / "out.nc", overwrite=True)
+    cfagg.aggregate(files[3], output=tmp_path / "out.nc", append=True)
+    assert str(files[3]) in opened
+    assert not {str(file) for file in files[:3]} & set(opened)

@@ -83,7 +83,7 @@ def export(
         # Values of variables that are left out would be lost as well.
         for one in (one for group in source.root.walk() for one in group.variables.values()):
             if isinstance(one, Aggregation):
-                refuse_to_lose(Path(name), [one], home_of(one.source, one.partitions.files))
+                refuse_to_lose(Path(name), [(one, access)], home_of(one.source, one.partitions.files))
     if isinstance(url, Url) and here is not None:
         raise OptionError(
             f"{url} was not written: it would refer to {here}, a file of this machine; write it to this machine"
