@@ -167,7 +167,8 @@ def test_an_aggregation_that_was_a_zarr_store_is_equal_to_what_it_was(node, form
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_difference_is_a_listed_loss_of_each_pair(source, target):
-    @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    # There are a hundred pairs: as many examples of each would take a sixth of the time of all tests.
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(datasets(source))
     def of_pair(node):
         check(node, source, target)
