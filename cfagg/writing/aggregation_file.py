@@ -232,7 +232,9 @@ def _write_here(
         raise _refusal(refused, target)
     kept = {path: work for path, work in works.items() if not work.left_out}
     if not target.grows:
-        replacing.refuse_to_lose(target.path, _referring(kept, target), target.base)
+        named = NamedAccess(target.path)
+        found = ((work.referring, work.aggregated.access or named) for work in kept.values())
+        replacing.refuse_to_lose(target.path, found, target.base)
     made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
     arrived = False
@@ -377,15 +379,11 @@ def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> No
     """Remove fragments of the replaced file that the new one does not use, directly or through other files."""
     former = {os.path.realpath(found): found for found in fragments.others(target.path) if found != folder}
     if former:
-        used = _used(_referring(kept, target), str(target.path), target.base, former)
+        policy = Access(target.path)
+        found = ((work.referring, policy) for work in kept.values())
+        used = _used(found, str(target.path), target.base, former)
         for place in former.keys() - used:
             remove(former[place])
-
-
-def _referring(kept: Mapping[str, Work], target: Target) -> Iterator[tuple[Aggregation, Access]]:
-    """Yield what is written of aggregations, each with the policy by which its fragments are read."""
-    for work in kept.values():
-        yield work.referring, work.aggregated.access or NamedAccess(target.path)
 
 
 def _used(aggregations: Iterable[tuple[Aggregation, Access]], file: str, home: str, folders: Iterable[str]) -> set[str]:
