@@ -81,6 +81,12 @@ def test_a_norm_that_selects_nothing_is_told_once(change: tuple[str, str]) -> No
     assert {f.code for f in findings(text) if f.severity == "error"} == {"ANO013"}
 
 
+@pytest.mark.parametrize(("index", "expected"), [("_", []), ("2", ["ANO013"])])
+def test_an_index_of_a_selected_time_may_be_missing_but_not_beyond_the_last(index: str, expected: list[str]) -> None:
+    text = explanations()["ANO013"]["passes"].replace("which = 0, 1, 0, 1 ;", f"which = 0, {index}, 0, 1 ;")
+    assert codes(text, "ANO") == expected
+
+
 def test_the_climatology_may_have_bounds_as_in_the_example_of_the_text() -> None:
     text = explanations()["ANO013"]["passes"].replace("month:climatology", "month:bounds")
     assert {f for f in codes(text) if f.startswith("ANO")} == {"ANO013"}
