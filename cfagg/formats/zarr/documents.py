@@ -178,7 +178,7 @@ def no_store(name: str, *, is_remote: bool = False) -> str:
         said = "the server answers 404 (not found) for" if http else "there are no"
         return (
             f"{name} is neither a file that can be read nor a Zarr store: {said} zarr.json and .zgroup below it; check "
-            "the address"
+            f"the address{', and in a browser whether a login page is sent instead' if http else ''}"
         )
     return (
         f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "

@@ -19,7 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 import cfagg
 from cfagg.accumulation import accumulating, extending, source
 from cfagg.demo import sample
-from cfagg.errors import StaleAccumulationWarning, StaleError, UnsupportedError
+from cfagg.errors import SourceNotFoundError, StaleAccumulationWarning, StaleError, UnsupportedError
 from cfagg.storage import recent
 from cfagg.storage.transport import Transport
 from cfagg.writing.zarr import object_place
@@ -277,4 +277,9 @@ def test_a_page_in_place_of_data_is_called_one(server: Server) -> None:
     page = Page(200, headers={"Content-Type": "text/html; charset=utf-8"})
     server.rules = {"": [page] * 9}
     with pytest.raises(UnsupportedError, match=r"sends an HTML page, perhaps a login page"):
+        cfagg.read(f"{server.url}/temperature.nca")
+    server.rules = {
+        r"temperature\.nca$": [Page(200, b"<!DOCTYPE html><p>Log in</p>")] * 9
+    }  # as small as of a directory
+    with pytest.raises(SourceNotFoundError, match="check the address, and in a browser whether a login page is sent"):
         cfagg.read(f"{server.url}/temperature.nca")
