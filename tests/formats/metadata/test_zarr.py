@@ -352,3 +352,12 @@ def test_a_damaged_chunk_is_said_in_our_words(tmp_path: Path, codec: str) -> Non
     ours = ("its compressed stream", "it is not compressed with", "it decodes to", "it has ", "its ", "it does not")
     assert {s for s in seen if not s.startswith(ours)} == set()
     assert not any("rror" in s for s in seen)
+
+
+def test_names_that_python_does_not_print_are_names_all_the_same(tmp_path):
+    names = ["a\u00a0b", "\u0378", "\U0010d42a"]
+    for name in names:
+        zarr.create_array(tmp_path / "a.zarr", name=name, data=np.arange(3.0), dimension_names=["x"])
+    cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc")
+    for path in (tmp_path / "a.zarr", tmp_path / "a.nc"):
+        assert sorted(cfagg.read(path).data_vars) == names
