@@ -115,9 +115,11 @@ def _tree(store: Store) -> Node:
 def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
     """Yield possible members of a group; a directory without a document is a group if it contains anything."""
     for name in store.children(node.path):
-        if not name.startswith("."):
-            path = joined(node.path, name)
-            yield name, read_node(store, path, node.format) or Node(path, node.format, {}, {}, is_array=False)
+        path, hidden = joined(node.path, name), name.startswith(".")
+        if not hidden or (node.format == 3 and ".cfagg-" not in name):  # v3 allows any; ours are work in progress
+            found = read_node(store, path, node.format)
+            if found is not None or not hidden:
+                yield name, found or Node(path, node.format, {}, {}, is_array=False)
 
 
 def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:

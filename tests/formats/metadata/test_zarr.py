@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import zarr
 
 import cfagg
 from cfagg.checking.opening import open_dataset
-from cfagg.errors import FragmentReadError, LimitError, SourceError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
 from tests.formats.metadata.seen import seen
 
 
@@ -112,6 +113,19 @@ def test_a_group_within_a_store_and_a_single_array_can_be_checked(store: Path) -
         assert [v.path for v in dataset.variables][:1] == ["count"]
     with open_dataset(store / "tas") as dataset:
         assert [v.shape for v in dataset.variables] == [(2, 3)]
+
+
+def test_members_whose_names_begin_with_a_dot_are_seen_and_staging_is_not(tmp_path: Path) -> None:
+    top = zarr.create_group(tmp_path / "a.zarr")
+    for name in (".x", "g/.y", ".h/z"):
+        top.create_array(name, data=np.arange(3.0))
+    (tmp_path / "a.zarr/.cfagg-partial/v").mkdir(parents=True)
+    shutil.copy(tmp_path / "a.zarr/g/zarr.json", tmp_path / "a.zarr/.cfagg-partial")
+    dataset = open_dataset(tmp_path / "a.zarr")
+    assert {v.path for v in dataset.variables} == {".x", "/g/.y", "/.h/z"}
+    assert {group.path for group in dataset.groups} == {"/", "/g", "/.h"}
+    with pytest.raises(CfaggError, match="cannot be used within a Zarr store"):
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.zarr")
 
 
 def test_lengths_that_contradict_each_other_are_both_shown(tmp_path: Path) -> None:
