@@ -23,7 +23,7 @@ from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, is_referable, storage_of
 from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
-from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
+from cfagg.writing.sources import aggregated, describing, dims_of, held
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,13 +58,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     }
     coded = xr.conventions.cf_encoder(plain, {})[0]
     encoded = {**described_by, **{n: of_their_type(v, plain[n], str(n)) for n, v in coded.items()}}
-    described = {
-        word
-        for v in encoded.values()
-        for name in DESCRIBING
-        if isinstance(text := v.attrs.get(name), str)
-        for word in text.split()
-    }
+    described = describing({str(name): v.attrs for name, v in encoded.items()})
     variables: dict[str, Held | Aggregated] = {}
     for given in dataset.variables:
         variable, name, reader = encoded[given], str(given), readers[given]

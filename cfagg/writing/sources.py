@@ -26,10 +26,22 @@ from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import as_netcdf, elsewhere, is_referable
 from cfagg.writing.references import home_of
 
-__all__ = ["DESCRIBING", "aggregated", "content_of", "dims_of", "held"]
+__all__ = ["DESCRIBING", "aggregated", "content_of", "describing", "dims_of", "held"]
 
 #: Attributes that name variables describing others.
 DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
+
+#: Further ones: of geometries, of subsampled coordinates and, by their ends, of meshes.
+_FURTHER = frozenset(
+    {
+        "nodes", "node_count", "part_node_count", "interior_ring", "bounds_tie_points", "coordinate_interpolation",
+        "interpolation_parameters", "tie_point_mapping",
+    }
+)  # fmt: skip
+_OF_MESHES = ("_coordinates", "_connectivity")
+
+#: Attributes of variables that describe others by having these: names of features, their counts, lists of points.
+_OWN = frozenset({"cf_role", "compress", "sample_dimension", "instance_dimension"})
 
 
 def content_of(
@@ -65,6 +77,16 @@ def content_of(
             copying.losses,
         )
     return content, (*losses, *copying.losses)
+
+
+def describing(variables: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the names of variables, given by their attributes, that describe where or what values of others are."""
+    found = {name for name, own in variables.items() if not _OWN.isdisjoint(own)}
+    for own in variables.values():
+        for key, text in own.items():
+            if isinstance(text, str) and (key in DESCRIBING or key in _FURTHER or key.endswith(_OF_MESHES)):
+                found.update(text.replace(":", " ").split())
+    return found
 
 
 def _path(group: Group, name: str) -> str:
@@ -106,7 +128,7 @@ class _Copying:
     def group(self, group: Group) -> Content:
         """Return one group and its descendants."""
         variables: dict[str, Held | Aggregated] = {}
-        words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
+        words = describing({name: v.attributes for name, v in group.variables.items()})
         for name, one in (group.variables | group.private).items():
             path, private = _path(group, name), name in group.private
             if private and (self.to == "CF-1.13" or not (is_private(one.attributes) or path in self.holding)):

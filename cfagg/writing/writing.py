@@ -43,10 +43,10 @@ def write(
 ) -> Report | StoreReport:
     """Write an aggregation file that refers to values where they are stored, or a Zarr store that contains them.
 
-    Coordinates, bounds and scalars are written into the file itself.  Values that are in no netCDF file (computed, in
-    memory or in Zarr), and those of PP files if the convention has no addresses, are written to ``PATH.fragments``: one
-    file for each dask chunk, else for each partition of the source or each field, else for about 256 MiB along the
-    first dimension.
+    Coordinates, bounds, scalars and what else describes variables, such as the nodes of geometries, are written into
+    the file itself.  Values that are in no netCDF file (computed, in memory or in Zarr), and those of PP files if the
+    convention has no addresses, are written to ``PATH.fragments``: one file for each dask chunk, else for each
+    partition of the source or each field, else for about 256 MiB along the first dimension.
 
     For a lazy array, stored chunks are copied byte for byte into a Zarr store where possible, and an Icechunk
     repository refers to them, except in S3, where they are copied; all else is read and encoded.
