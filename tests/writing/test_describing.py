@@ -54,6 +54,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("way", ["convert", "write"])
 @pytest.mark.parametrize("to", DIALECTS)
 @pytest.mark.parametrize("case", CASES)
