@@ -54,8 +54,10 @@ def refuse_circle(target: Path, files: Iterable[str], allow: Iterable[str | os.P
             found = [] if is_url(file) else list(_aggregations(open_source(file)))
         except CfaggError:
             continue  # which refers to nothing
-        access = Access(file, allowed)
-        if any(there in reached([(x, access)], file, home_of(x.source, x.partitions.files)) for x in found):
+        access, alike = Access(file, allowed), dict[str, list[tuple[Aggregation, Access]]]()
+        for one in found:  # together, so that no file is opened for each variable
+            alike.setdefault(home_of(one.source, one.partitions.files), []).append((one, access))
+        if any(there in reached(several, file, home) for home, several in alike.items()):
             raise TargetError(
                 f"{target} was not changed: {file} refers to it, directly or through other files, so it would refer to "
                 "itself; leave that file out"
