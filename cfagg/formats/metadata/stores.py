@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -37,10 +36,6 @@ class Store(Protocol):
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array that is indexed by slices."""
-
-
-#: What no name has: control characters, and bytes that are not UTF-8. Python does not print all others, such as U+00A0.
-_NO_NAME = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def joined(path: str, name: str) -> str:
@@ -77,7 +72,7 @@ class LocalStore:
                 names = sorted(e.name for e in entries if e.is_dir())
         except OSError as error:
             raise SourceError(f"{folder} cannot be listed: {error.strerror or error}") from error
-        yield from (n for n in names if not _NO_NAME.search(n))
+        yield from names
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""

@@ -15,7 +15,7 @@ import zarr
 
 import cfagg
 from cfagg.checking.opening import open_dataset
-from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, LossError, SourceError
 from tests.formats.metadata.seen import seen
 
 
@@ -366,6 +366,17 @@ def test_a_damaged_chunk_is_said_in_our_words(tmp_path: Path, codec: str) -> Non
     ours = ("its compressed stream", "it is not compressed with", "it decodes to", "it has ", "its ", "it does not")
     assert {s for s in seen if not s.startswith(ours)} == set()
     assert not any("rror" in s for s in seen)
+
+
+def test_arrays_whose_names_no_netcdf_file_can_hold_are_shown_and_named_losses(tmp_path):
+    names = ["a\tb", "c\x7f", "d\udce9"]
+    zarr.create_array(tmp_path / "a.zarr", name="a", data=np.arange(3.0), dimension_names=["x"])
+    for name in names:
+        shutil.copytree(tmp_path / "a.zarr" / "a", tmp_path / "a.zarr" / name)
+    with open_dataset(tmp_path / "a.zarr") as dataset:
+        assert set(dataset.root.variables) == {"a", *names}
+    with pytest.raises(LossError, match="3 things"):
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc")
 
 
 def test_names_that_python_does_not_print_are_names_all_the_same(tmp_path):
