@@ -204,7 +204,8 @@ def _open(
             unpack=unpack, word_size=word_size, index=index, hold=hold,
         )  # fmt: skip
         try:
-            ds = StoreBackendEntrypoint().open_dataset(store, **with_missing_times(decoding))
+            said = ((own, one.attributes) for own, one in variables)
+            ds = StoreBackendEntrypoint().open_dataset(store, **with_missing_times(decoding, said))
         except CfaggError:
             raise
         except Exception as error:  # damaged metadata in valid JSON can raise anything

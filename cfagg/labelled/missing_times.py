@@ -1,11 +1,13 @@
-"""Missing times in calendars that NumPy lacks are NaN; xarray alone reads them as the date in their units.
+"""Missing times in calendars that NumPy lacks, and missing numbers of days or hours, are NaN.
 
-It fills gaps among dates of cftime by NaN itself, and takes them for missing in Dask arrays, too, unlike `None`.
+xarray alone reads the former as the date in their units.  It fills gaps among dates of cftime by NaN itself, and takes
+them for missing in Dask arrays, too, unlike `None`.  It gives missing integers in units of time the number that would
+mean a missing duration (-9223372036854775808), but leaves them numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,18 +24,30 @@ __all__ = ["with_missing_times"]
 _NAT = np.iinfo(np.int64).min
 
 
-def with_missing_times(decoding: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of decoding by which missing times stay missing; other options are as given."""
+def with_missing_times(decoding: Mapping[str, Any], variables: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return options of decoding by which missing times in `variables` stay missing; other options are as given.
+
+    `variables` are names and attributes.
+    """
     found, use_cftime = dict(decoding), decoding.get("use_cftime")
     given = decoding.get("decode_times", True)
-    if isinstance(given, Mapping) or given is False or (isinstance(given, CFDatetimeCoder) and use_cftime is not None):
-        return found
-    unit = given.time_unit if isinstance(given, CFDatetimeCoder) else "ns"
-    chosen = given.use_cftime if isinstance(given, CFDatetimeCoder) else use_cftime
-    if not isinstance(given, CFDatetimeCoder) and found.get("decode_timedelta") is None:
-        # xarray gives durations the unit of a coder of times, but stored ones their own where it is given none.
-        found["decode_timedelta"] = CFTimedeltaCoder()
-    return found | {"decode_times": _Coder(use_cftime=chosen, time_unit=unit), "use_cftime": None}
+    if isinstance(given, CFDatetimeCoder):
+        if use_cftime is None:
+            found["decode_times"] = _Coder(use_cftime=given.use_cftime, time_unit=given.time_unit)
+    elif not isinstance(given, Mapping) and given is not False:
+        if found.get("decode_timedelta") is None:
+            # xarray gives durations the unit of a coder of times, but stored ones their own where it is given none.
+            found["decode_timedelta"] = CFTimedeltaCoder()
+        found |= {"decode_times": _Coder(use_cftime=use_cftime, time_unit="ns"), "use_cftime": None}
+    coder = found.get("decode_timedelta")
+    if coder is None or (isinstance(coder, CFTimedeltaCoder) and not coder.decode_via_units):
+        found["decode_timedelta"] = {name: coder if _is_duration(said) else False for name, said in variables}
+    return found
+
+
+def _is_duration(attributes: Mapping[str, Any]) -> bool:
+    """Return whether attributes say that numbers are durations of NumPy's type, which units alone do not."""
+    return str(attributes.get("dtype", "")).startswith("timedelta64")
 
 
 class _Coder(CFDatetimeCoder):

@@ -229,7 +229,8 @@ class ZarrEntrypoint(BackendEntrypoint):
                         _check_count(str(store), name, _chunks(array)[0])
                 opened.workers = workers
                 opened.unpack = decoding.get("mask_and_scale") is not False
-                return StoreBackendEntrypoint().open_dataset(opened, **with_missing_times(decoding))
+                said = ((name, array.attrs) for name, array in arrays)
+                return StoreBackendEntrypoint().open_dataset(opened, **with_missing_times(decoding, said))
         except FragmentReadError as error:
             if isinstance(store, CheckedStore):
                 _find_problem(store, group or "", error)  # a document is not a partition

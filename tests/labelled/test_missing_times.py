@@ -1,4 +1,4 @@
-"""Missing times in calendars that NumPy lacks, which xarray reads as the date in their units."""
+"""Missing times in calendars that NumPy lacks, and missing integers in units of time, which xarray gives as numbers."""
 
 from __future__ import annotations
 
@@ -79,3 +79,23 @@ def test_durations_have_the_unit_in_which_they_are_stored_as_in_xarray(tmp_path:
     durations = np.array([1, 2], "m8[s]")
     xr.Dataset({"step": ("x", durations)}).to_netcdf(tmp_path / "a.nc")
     assert cfagg.read(tmp_path / "a.nc").step.dtype == xr.open_dataset(tmp_path / "a.nc").step.dtype == "m8[s]"
+
+
+def test_missing_integers_in_units_of_time_are_nan(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("since_rain", "i2", ("x",), fill_value=-1).units = "hours"
+        file["since_rain"][:] = np.ma.masked_equal([5, -1, 7], -1)
+    cfagg.convert(path, tmp_path / "a.zarr")
+    coder = xr.coders.CFTimedeltaCoder()
+    for found in (
+        cfagg.read(path),
+        cfagg.read(path, decode_timedelta=coder),
+        cfagg.aggregate([path]),
+        cfagg.read(tmp_path / "a.zarr"),
+    ):
+        np.testing.assert_array_equal(found.since_rain, [5, np.nan, 7])
+    assert cfagg.read(path, decode_timedelta=True).since_rain.dtype == "m8[ns]"
+    cfagg.write(cfagg.read(path), tmp_path / "b.nc")
+    assert cfagg.open_aggregation(tmp_path / "b.nc", "since_rain").partitions.file_name(0) == "a.nc"
