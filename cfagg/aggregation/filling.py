@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from cfagg.aggregation.names import (
 )
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import frozen, plain
-from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, turn_of, with_units
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, places_of, with_units
 
 __all__ = ["Builder"]
 
@@ -296,17 +296,22 @@ class Builder:
         ]
         # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
+        if first.named and _are_equal(own.values()):
+            new = []
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
         base = spans[0] if first.stated.dims == (first.stated.name,) and len(spans) == 1 else base
+        order = (*new, *first.axes[: len(first.shape)])
 
         def values_of(row: int) -> npt.NDArray[Any]:
             values: Any = own[row].values
-            sizes = tuple(len(self.joined.described[row].axes[a].values) for a in new)
-            return np.broadcast_to(values, sizes + values.shape)
+            places, its = places_of(own[row], order), self.joined.described[row].axes
+            lacking = {k: len(its[a].values) for k, a in enumerate(order) if k not in places}
+            values = np.expand_dims(values.transpose(np.argsort(places)), tuple(lacking))
+            return np.broadcast_to(values, [lacking.get(k, n) for k, n in enumerate(values.shape)])
 
         if any(c.values is None for c in own.values()):
-            return self._large(rows, own, spans, axes)
+            return self._large(rows, own, spans, axes, order)
         made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self._place)
         given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
@@ -325,6 +330,7 @@ class Builder:
         own: Mapping[int, Companion],
         spans: Sequence[str],
         axes: Sequence[int | None],
+        order: Sequence[str],
     ) -> tuple[str, Any]:
         """Add an array with too many values to keep in memory: an aggregation, like the variables themselves."""
         boxes, first = self.joined.boxes, own[int(rows[0])]
@@ -341,12 +347,9 @@ class Builder:
             return name, key
         name = self.contents.free(base, key)
         stated = [own[r].stated for r in chosen.tolist()]
-        n = len(first.shape)
-        turns = [turn_of(first.axes[:n], own[r].axes[:n]) or range(n) for r in chosen.tolist()]
-        new = len(axes) - n
-        orders = [[new + d for d in turn] for turn in turns]
-        sizes = [[1] * new + [size for _, size in sorted(zip(turn, own[r].shape, strict=True))]
-                 for turn, r in zip(turns, chosen.tolist(), strict=True)]  # fmt: skip
+        orders = [places_of(own[r], order) for r in chosen.tolist()]
+        shapes = [dict(zip(at, own[r].shape, strict=True)) for at, r in zip(orders, chosen.tolist(), strict=True)]
+        sizes = [[one.get(k, 1) for k in range(len(order))] for one in shapes]
         self.arrays.add(self.contents, name, chosen, stated, sizes, list(axes), spans, orders)
         return name, key
 
@@ -399,6 +402,20 @@ class Builder:
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
         self.contents.variables[name] = replace(array, attributes=attributes)
+
+
+def _are_equal(parts: Iterable[Companion]) -> bool:
+    """Return whether companions have equal values in equal units."""
+    first, *others = {id(part): part for part in parts}.values()
+    return all(
+        first.stated.text("units") == other.stated.text("units")
+        and (
+            first.digest == other.digest != b""
+            if first.values is None or other.values is None
+            else np.array_equal(first.values, other.values)
+        )
+        for other in others
+    )
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

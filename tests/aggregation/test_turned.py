@@ -318,6 +318,57 @@ def test_flags_that_span_an_axis_in_one_file_have_to_be_equal_in_the_others_wher
     assert (answer.rule, answer.what) == ("part", "status_flag")
 
 
+def images(folder: Path, flags: list[Values], naming: tuple[bool, ...] = (True, True, True)) -> list[Path]:
+    """Write files of one time, which the data name, and their flags if `naming`; the last is stored transposed."""
+    for k, flag in enumerate(flags):
+        own = xr.Dataset({"tas": (("y", "x"), OBLONG + k, {"standard_name": "air_temperature", "units": "K"})})
+        own["flag"] = (("y", "x"), flag, {"standard_name": "status_flag", "units": "1"})
+        for name, letter in zip(("latitude", "longitude"), "yx", strict=True):
+            own[letter] = (letter, np.arange(float(own.sizes[letter])), {"standard_name": name, "units": "degrees"})
+        own["time"] = ((), float(k), {"standard_name": "time", "units": "days since 2000-01-01"})
+        own.tas.attrs |= {"ancillary_variables": "flag", "coordinates": "time"}
+        if naming[k]:
+            own.flag.attrs["coordinates"] = "time"
+        (own.transpose("x", "y") if k == 2 else own).to_netcdf(folder / f"{k}.nc")
+    return [folder / f"{k}.nc" for k in range(len(flags))]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_flags_that_name_the_time_of_their_file_are_joined_along_time(
+    tmp_path: Path, order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, *, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(describing, "_KEPT", 1)
+    names = images(tmp_path, [OBLONG + 10 * k for k in range(3)])
+    found = cfagg.aggregate([names[k] for k in order])
+    assert list(found.data_vars) == ["flag", "tas"]
+    for name, step in (("tas", 1), ("flag", 10)):
+        values = found[name].transpose("time", "y", "x").values
+        npt.assert_array_equal(values, [OBLONG, OBLONG + step, OBLONG + 2 * step])
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_equal_flags_are_one_even_if_they_name_the_time_of_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(describing, "_KEPT", 1)
+    found = cfagg.aggregate(images(tmp_path, [OBLONG, OBLONG, OBLONG]))
+    assert found.tas.dims == ("time", "y", "x")
+    assert found.flag.dims == ("y", "x")
+    npt.assert_array_equal(found.flag.values, OBLONG)
+
+
+@pytest.mark.parametrize("step", [0, 10])
+def test_flags_of_which_some_do_not_name_the_time_of_their_file_have_to_be_equal(tmp_path: Path, step: int) -> None:
+    names = images(tmp_path, [OBLONG + step * k for k in range(3)], (True, False, True))
+    found = cfagg.aggregate(names)
+    assert [name for name in found.data_vars if name.startswith("tas")] == ["tas", "tas_1", "tas_2"][: 3 if step else 1]
+    if not step:
+        assert found.flag.dims == ("y", "x")
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
 def test_cell_areas_are_compared_in_the_direction_of_the_coordinates_whatever_other_arrays_store(
     tmp_path: Path, order: tuple[int, ...]

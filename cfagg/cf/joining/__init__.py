@@ -10,7 +10,7 @@ from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
 from cfagg.cf.joining.reform import in_one_calendar
 from cfagg.cf.joining.samples import is_missing, with_samples, without_features
-from cfagg.cf.joining.turning import turn_of, turned
+from cfagg.cf.joining.turning import places_of, turned
 from cfagg.cf.joining.tying import tied
 from cfagg.cf.joining.values import with_units, with_units_of
 
@@ -35,8 +35,8 @@ __all__ = [
     "is_missing",
     "join",
     "members_of",
+    "places_of",
     "tied",
-    "turn_of",
     "turned",
     "why",
     "with_samples",

@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from cfagg.model.dataset import AttributeValue, Kind
 
-__all__ = ["WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
+__all__ = ["NAMING", "WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
 
 #: Separates, in the identity of an axis, the counted elements from the axis whose elements each have a range of them.
 WITHIN = " within "
 
+#: The roles of variables that are data of their own, and name their scalar coordinates.
+NAMING = frozenset({"ancillary_variables", "cell_measures", "formula_terms"})
 
 #: The kinds of counted elements.
 _COUNTED = ("samples", "profiles", "nodes", "parts")
@@ -104,6 +106,11 @@ class Companion:
     #: Attribute that refers to it: ``"coordinates"``, ``"cell_measures"``, …
     role: str = "coordinates"
     digest: bytes = b""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The axes of scalar coordinates that it names itself, such as the time of quality flags, where it may vary."""
+        return self.axes[len(self.shape) :] if self.role in NAMING and "coordinates" in self.stated.attributes else ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from cfagg.cf.joining.described import WITHIN, root_of
+from cfagg.cf.joining.described import NAMING, WITHIN, root_of
 from cfagg.cf.joining.identities import identity, length, unusable
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
@@ -281,9 +281,10 @@ class Gathering:
             known = f"{known} ({other.name})"
         if known == "forecast_period" and self.axes.keys() >= _TIMES:
             behind += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
-        axes = tuple(self.along.get(d, "") for d in length(other)) + behind
+        named = self._named(other) if role in NAMING and not behind else ()
+        axes = tuple(self.along.get(d, "") for d in length(other)) + behind + named
         varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
-        self.parts[known] = PartPlan(known, role, axes, self.known.number[other], varies=varies)
+        self.parts[known] = PartPlan(known, role, axes, self.known.number[other], varies=varies, named=len(named))
         bounds = self._bounds(other)
         if bounds is not None:
             self._part("bounds", bounds, behind, f"bounds of {known}")
@@ -292,6 +293,11 @@ class Gathering:
                 nodes = self._find(word, other)
                 if nodes is not None:
                     self._part("geometry", nodes, name=self._name_of_nodes(nodes))
+
+    def _named(self, other: Variable) -> tuple[str, ...]:
+        """Return the axes of scalar coordinates that another variable names itself, such as the time of flags."""
+        named = [self._find(word, other) for word in other.words("coordinates")]
+        return tuple(n for n, v in self.of.items() if not length(v) and v in named)
 
     def _name_of_nodes(self, nodes: Variable) -> str:
         """Return the name of a coordinate of nodes, which differs from that of the coordinate whose nodes they are."""

@@ -35,6 +35,8 @@ class PartPlan:
     attribute: str | None = None
     #: Whether it may be long and differ between files, such as along times.
     varies: bool = False
+    #: The number of its last axes that it names itself: scalar coordinates along which it need not vary.
+    named: int = 0
     #: Whether the elements of its mesh are its last dimension, as the mesh says, rather than its first.
     turned: bool = False
 

@@ -238,7 +238,7 @@ class _Field(Gathering):
                 )
             dims = 0 if other is None else len(length(other))
             # The order in which its dimensions are stored does not matter.
-            parts.append((p.identity, p.role, sorted_axes(p.axes, dims), kind))
+            parts.append((p.identity, p.role, sorted_axes(p.axes[: len(p.axes) - p.named], dims), kind))
         return {
             "identity": name,
             "type": "text" if variable.is_text else _enumerated(variable) or "numbers",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.described import Companion, Described
 
-__all__ = ["sorted_axes", "turn_of", "turned", "upright"]
+__all__ = ["places_of", "sorted_axes", "turned", "upright"]
 
 _ORDER = "order of the dimensions of {}, its own mirror image,"
 
@@ -42,6 +42,19 @@ def turn_of(axes: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
             return None
         found.append(left.pop(at)[0])
     return None if left else found
+
+
+def places_of(part: Companion, axes: Sequence[str]) -> list[int]:
+    """Return the position among `axes` of each dimension of a companion, which need not have dimensions for all.
+
+    Flags with the dimensions ``(longitude, latitude)`` that name a scalar time have the places 2 and 1 among time,
+    latitude and longitude.
+    """
+    dims, further = part.axes[: len(part.shape)], part.axes[len(part.shape) :]
+    found = turn_of(axes, (*dims, *(a for a in further if a in axes)))
+    if found is None:
+        raise ValueError(f"{part.stated.name} has the axes {part.axes}, not {axes}")
+    return found[: len(dims)]
 
 
 def turned(described: Sequence[Described]) -> list[Described]:

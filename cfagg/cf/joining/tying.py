@@ -1,4 +1,4 @@
-"""Scalar coordinates that vary together: each member of a forecast may have its own starting time."""
+"""Scalar coordinates on which others depend: starting times of forecasts, and what names a scalar coordinate itself."""
 
 from __future__ import annotations
 
@@ -16,22 +16,17 @@ _DEPENDENT = {"forecast_reference_time": ("realization", "time")}
 
 
 def tied(described: Sequence[Described], options: Options | None = None) -> list[Described]:
-    """Return descriptions in which a reference time that depends on another scalar coordinate belongs to it.
+    """Return descriptions in which what depends on a scalar coordinate belongs to it.
 
-    This applies if each member of an ensemble, or else each time, has one reference time, and these differ.  It must be
-    called before `members_of`.
+    A reference time does if each member of an ensemble, or else each time, has one, and these differ; flags and the
+    like do if they name the scalar coordinate themselves in all files.  It must be called before `members_of`.
     """
     out = list(described)
+    groups = _groups(out)
+    _spread(out, groups)
     if options is not None and options.axes is not None:
         return out
-    groups: dict[int, list[int]] = {}
-    known: dict[int, int] = {}
-    numbers: dict[Any, int] = {}
-    for k, one in enumerate(out):
-        if id(one.signature) not in known:
-            known[id(one.signature)] = numbers.setdefault(tuple(one.signature.items()), len(numbers))
-        groups.setdefault(known[id(one.signature)], []).append(k)
-    for members in groups.values():
+    for members in groups:
         for name, others in _DEPENDENT.items():
             behind = next((o for o in others if _depends(out, members, name, o)), None)
             if behind is None:
@@ -44,6 +39,37 @@ def tied(described: Sequence[Described], options: Options | None = None) -> list
                 axes, parts = memo[key]
                 out[k] = replace(out[k], axes=axes, parts=parts)
     return out
+
+
+def _groups(described: Sequence[Described]) -> list[list[int]]:
+    """Return the numbers of the descriptions with each signature."""
+    groups: dict[int, list[int]] = {}
+    known: dict[int, int] = {}
+    numbers: dict[Any, int] = {}
+    for k, one in enumerate(described):
+        if id(one.signature) not in known:
+            known[id(one.signature)] = numbers.setdefault(tuple(one.signature.items()), len(numbers))
+        groups.setdefault(known[id(one.signature)], []).append(k)
+    return list(groups.values())
+
+
+def _spread(described: list[Described], groups: Sequence[Sequence[int]]) -> None:
+    """Take from companions the scalar coordinates that they name themselves, unless those of all files name them."""
+    for members in groups:
+        sets = {id(described[k].parts): described[k].parts for k in members}
+        named: dict[str, set[tuple[str, ...]]] = {}
+        for parts in sets.values():
+            for name, part in parts.items():
+                named.setdefault(name, set()).add(part.named)
+        mixed = {name for name, own in named.items() if len(own) > 1}
+        if not mixed:
+            continue
+        new = {
+            key: {n: replace(p, axes=p.axes[: len(p.shape)]) if n in mixed and p.named else p for n, p in parts.items()}
+            for key, parts in sets.items()
+        }
+        for k in members:
+            described[k] = replace(described[k], parts=new[id(described[k].parts)])
 
 
 def _depends(described: Sequence[Described], members: Sequence[int], name: str, other: str) -> bool:
