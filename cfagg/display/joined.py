@@ -175,8 +175,15 @@ def _group_lines(group: GroupFacts) -> Iterator[str]:
     for axis in group.axes:
         if axis.parts > 1:
             yield f"    {printable(axis_text(axis))}"
+    if group.replaced:
+        yield f"    {others_text(group)}"
     if group.dropped:
         yield f"    attributes that differ and were left out: {printable(', '.join(group.dropped))}"
+
+
+def others_text(group: GroupFacts) -> str:
+    """Return how many variables the option `on_overlap` left out in favour of those of an array, in words."""
+    return f"{count_text(group.replaced, 'variable')} with the same coordinates left out (on_overlap)"
 
 
 def axis_text(axis: AxisFacts) -> str:

@@ -16,7 +16,7 @@ from cfagg._version import __version__
 from cfagg.display.drawing import DISTINCT
 from cfagg.display.escape import escape
 from cfagg.display.html import page
-from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, JoinedFacts, Run, axis_text, beyond
+from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, JoinedFacts, Run, axis_text, beyond, others_text
 from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 
@@ -170,9 +170,10 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
 def _about(group: GroupFacts) -> list[str]:
     """Return what an array consists of: its only file, or the coverage of its axes by files, and what was left out."""
     found = [escape(group.dataset)] if group.dataset else []
+    others = [escape(others_text(group))] if group.replaced else []
     if group.files.count == 1:
-        return [*found, _file(group.files.first[0])]
-    found += [escape(axis_text(a)) for a in group.axes if a.parts > 1]
+        return [*found, _file(group.files.first[0]), *others]
+    found += [*(escape(axis_text(a)) for a in group.axes if a.parts > 1), *others]
     return [*found, *([f"left out: {escape(', '.join(group.dropped))}"] if group.dropped else [])]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ def files(tmp_path: Path) -> list[str]:
                 made[name][...] = values
             made["tas"].setncatts({"coordinates": "height", "ancillary_variables": "ps"})
     return names
+
+
+@pytest.mark.parametrize("choice", ["first", "last"])
+def test_the_report_and_its_page_say_how_many_variables_others_replaced(files, choice) -> None:
+    twin = shutil.copy(files[0], f"{files[0]}.copy.nc")
+    report = cfagg.aggregate([files[0], twin], on_overlap=choice).cfagg.report
+    for text in (str(report), report._repr_html_()):
+        assert "1 variable with the same coordinates left out (on_overlap)" in text
 
 
 @pytest.mark.parametrize("choice", ["first", "last"])
