@@ -46,6 +46,14 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     known = Variables(dataset.variables)
     same: dict[Hashable, Any] = {}
     plans = [_Field(v, resolver, options, known).plan() for v in dataset.variables if v in left]
+    # What describes only variables that are not there is data: a surface pressure in a file without levels.
+    used = set().union(*map(_numbers, plans))
+    rest = (roles.data - labels) | _terms(dataset, roles)
+    for number, v in enumerate(dataset.variables):
+        if number not in used and v in rest:
+            plans.append(_Field(v, resolver, options, known).plan())
+            used |= _numbers(plans[-1])
+    plans.sort(key=lambda plan: plan.variable)
     # Equal axes and parts are the same objects, which are later used as keys.
     return tuple(
         replace(
@@ -55,6 +63,23 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
         )
         for p in plans
     )
+
+
+def _numbers(plan: FieldPlan) -> set[int | None]:
+    """Return the numbers of all variables of a plan."""
+    return {
+        plan.variable,
+        *plan.mappings,
+        *(number for axis in plan.axes for number in (axis.variable, axis.bounds)),
+        *(part.variable for part in plan.parts),
+    }
+
+
+def _terms(dataset: Dataset, roles: Roles) -> set[Variable]:
+    """Return the formula terms that are more than a part of their vertical coordinate, as fields at the surface are."""
+    levels = {v.name for v in dataset.variables if v.is_coordinate and "formula_terms" in v.attributes}
+    terms = roles.named_by("formula_terms") - roles.coordinates - roles.bounds
+    return {v for v in terms if v.dims and levels.isdisjoint(v.dims)}
 
 
 def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tuple[Hashable, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfagg.cf.joining import Described, Options, join, members_of
-from cfagg.model.dataset import Dimension, Group
+from cfagg.cf.joining import Described, Options, describe_all, join, members_of
+from cfagg.model.dataset import Dataset, Dimension, Group
 from tests.cf.joining.datasets import LATITUDE, LONGITUDE, TAS, TIME, add, boxes_of, described, reason
 
 
@@ -66,6 +66,31 @@ def test_terms_of_vertical_coordinates_vary_along_the_axes_that_they_span_and_no
     found = reason(hybrid(0, [1.0, 0.4], 1e5, ("lat",)), hybrid(1, [1.0, 0.4], 9e4, ("lat",)))
     assert (found.rule, found.a, found.b) == ("part", 1e5, 9e4)
     assert found.what == "term ps of atmosphere_hybrid_sigma_pressure_coordinate"
+
+
+def test_terms_of_levels_that_no_variable_has_are_data_but_those_of_these_levels_alone() -> None:
+    root = Group()
+    add(root, "time", ("time",), [0.0], **TIME)
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    terms = "a: a b: b ps: ps p0: p0"
+    name = "atmosphere_hybrid_sigma_pressure_coordinate"
+    add(root, "lev", ("lev",), [0.9, 0.5], standard_name=name, units="1", formula_terms=terms)
+    add(root, "a", ("lev",), [0.0, 0.1], units="1")
+    add(root, "b", ("lev",), [1.0, 0.4], units="1")
+    add(root, "p0", (), 1e5, units="Pa")
+    add(root, "ps", ("time", "lat"), [[1e5, 9e4]], standard_name="surface_air_pressure", units="Pa")
+    add(root, "tas", ("time", "lat"), [[270.0, 280.0]], **TAS)
+    found = describe_all(Dataset("a.nc", "netcdf", root))
+    assert [one.stated.name for one in found] == ["ps", "tas"]
+
+
+def test_variables_that_call_each_other_ancillary_are_data() -> None:
+    root = Group()
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    add(root, "tas", ("lat",), [270.0, 280.0], **TAS, ancillary_variables="error")
+    add(root, "error", ("lat",), [1.0, 2.0], standard_name="air_temperature standard_error", ancillary_variables="tas")
+    (found,) = describe_all(Dataset("a.nc", "netcdf", root))
+    assert [found.stated.name, *(part.stated.name for part in found.parts.values())] == ["tas", "error"]
 
 
 def test_coordinates_of_a_grid_mapping_belong_to_it() -> None:
