@@ -21,6 +21,7 @@ from cfagg.formats.codecs import check_index, unblosc
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, strip_crc32c
 from cfagg.formats.zarr.documents import parse
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.formats.zarr.refused import read_or_absent
 from cfagg.model import Regular
 from cfagg.storage.store import Source
 
@@ -72,10 +73,8 @@ class StoredArray(ZarrArray):
 
 def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     """Return a JSON object of the store and its text, or `None` if there is none."""
-    text = source.read(key)
-    if text is None:
-        return None
-    return parse(text, f"{source.path}/{key}"), text
+    text = read_or_absent(source.read, key)
+    return None if text is None else (parse(text, f"{source.path}/{key}"), text)
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:

@@ -194,13 +194,8 @@ def open_store(
 
 def _root(source: Source) -> tuple[dict[str, Any], bytes]:
     """Return the root attributes and the document that contains them."""
-    refused: AccessError | None = None
     for marker in (".zgroup", "zarr.json"):
-        try:
-            found = read_json(source, marker)
-        except AccessError as error:
-            refused = error  # also for absent objects if the user may not list the store
-            continue
+        found = read_json(source, marker)
         if found is None:
             continue
         document, text = found
@@ -210,8 +205,6 @@ def _root(source: Source) -> tuple[dict[str, Any], bytes]:
         if document.get("node_type") != "group" or not isinstance(attributes, dict):
             raise SourceError(f"{source.path}/zarr.json does not describe a group with attributes")
         return attributes, text
-    if refused is not None:
-        raise refused
     raise SourceError(f"{source.path} is not a Zarr store: it has neither .zgroup nor zarr.json")
 
 

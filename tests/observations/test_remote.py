@@ -206,6 +206,14 @@ def test_servers_that_hide_what_is_not_there_still_serve_a_store(server):
     assert "mean" in open_store(server.store).statistics
 
 
+@pytest.mark.parametrize(("form", "absent"), [("shards", r"/\.z"), ("small blocks", r"zarr\.json")])
+def test_servers_that_hide_documents_of_the_other_zarr_format_still_serve_rows(tmp_path, form, absent):
+    write_array(tmp_path / "s", form, values())
+    with served(tmp_path) as server:
+        server.rules = {absent: [403] * 99}
+        assert same(rows_of(None, source=make_source(f"{server.url}/s")).read(0, 1000), values())
+
+
 def test_another_error_is_told_with_what_the_server_says(server):
     server.rules = {r"data/0\.0": [418]}
     with pytest.raises(FragmentReadError, match="answers 418: no"):

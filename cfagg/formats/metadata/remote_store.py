@@ -10,6 +10,7 @@ from zarr.abc.store import ByteRequest, RangeByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 
 from cfagg.formats.zarr.checked_store import cut
+from cfagg.formats.zarr.refused import read_or_absent
 from cfagg.formats.zarr.vetting import vetted
 
 __all__ = ["KeyStore"]
@@ -38,7 +39,7 @@ class KeyStore(Store):
         return f"KeyStore({self.source!r})"
 
     def _read(self, key: str) -> bytes | None:
-        raw: bytes | None = self.source.read(key)
+        raw = read_or_absent(self.source.read, key)
         name = key.rpartition("/")[2]
         return (
             raw if raw is None or name not in (".zarray", "zarr.json") else vetted(name, raw, key, coarse=self.coarse)

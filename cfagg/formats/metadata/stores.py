@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from cfagg.errors import SourceError
 from cfagg.formats.zarr.documents import read_text
 from cfagg.formats.zarr.metadata import Opens
+from cfagg.formats.zarr.refused import read_or_absent
 from cfagg.formats.zarr.settings import open_plainly
 from cfagg.storage.tree import listed, prefixes
 
@@ -174,8 +175,7 @@ class RemoteStore:
 
     def read(self, key: str) -> bytes | None:
         """Return a document, or `None` if there is none."""
-        found: bytes | None = self.remote.read(key)
-        return found
+        return read_or_absent(self.remote.read, key)
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names in a group; web servers do not list them."""

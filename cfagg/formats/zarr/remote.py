@@ -10,6 +10,7 @@ from copy import copy
 from typing import Any
 
 from cfagg.errors import FragmentReadError, LimitError, StaleError
+from cfagg.formats.zarr.refused import read_or_absent
 from cfagg.storage.places import source_of
 from cfagg.storage.store import State
 from cfagg.storage.urls import Url
@@ -75,7 +76,7 @@ def read_object(store: Url, path: str, most: int) -> bytes | None:
     seen = _seen.get()
     if seen is None or path not in seen:
         known = None if store.recent is None else store.recent.part(key_of(store, path))
-        found: bytes | None = remote_source(store).read(key_of(store, path)) if known is None else known.body
+        found = read_or_absent(remote_source(store).read, key_of(store, path)) if known is None else known.body
         if seen is not None:
             seen[path] = found
     else:
