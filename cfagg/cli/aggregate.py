@@ -70,8 +70,8 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("field_ancillaries", "names", "make this attribute an ancillary variable"),
     ("interleave", "flag", "coordinates of one file may be between those of another"),
     (
-        "on_overlap", "apart error first last",
-        "if files have the same coordinates: keep them apart, fail, or use the values of one (default: apart)",
+        "on_overlap", "apart error equal first last",
+        "if files have the same coordinates: keep them apart, fail, use one if equal, or one always (default: apart)",
     ),
 )  # fmt: skip
 

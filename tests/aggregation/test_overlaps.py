@@ -9,8 +9,10 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 import cfagg
+from cfagg.cf.joining import describing
 from cfagg.errors import OptionError
 
 PARTS = ((0, 10, 1), (3, 6, -1), (8, 12, -1))
@@ -72,3 +74,87 @@ def test_files_that_overlap_are_named_where_that_is_an_error(files) -> None:
     with pytest.raises(OptionError, match=said):
         cfagg.aggregate(files, on_overlap="error")
     assert len([n for n in cfagg.aggregate(files).data_vars if str(n).startswith("tas")]) == 3
+
+
+def constants(folder: Path, values: list[Any], **attributes: Any) -> list[Path]:
+    """Write files of one time each with a constant, and a text that is the same in all."""
+    names = []
+    for k, own in enumerate(values):
+        lat = xr.Variable("lat", [1.0, 2.0], {"standard_name": "latitude", "units": "degrees_north"})
+        made = xr.Dataset({"orog": ("lat", own, {"standard_name": "surface_altitude", "units": "m"} | attributes)})
+        made["region"] = ((), "Ostsee", {"standard_name": "region"})
+        made["tas"] = (("time", "lat"), [[k, k + 0.5]], {"standard_name": "air_temperature", "units": "K"})
+        made["time"], made["lat"] = ("time", [float(k)], TIME | {"bounds": ""}), lat
+        names.append(folder / f"{k}.nc")
+        made.to_netcdf(names[-1])
+    return names
+
+
+def test_constants_that_each_file_repeats_are_one_if_that_is_asked_for(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0]] * 3)
+    assert len(cfagg.aggregate(names).data_vars) == 7
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert set(found.data_vars) == {"orog", "region", "tas"}
+    assert found.orog.values.tolist() == [3.0, 4.0]
+    assert found.region.item() == "Ostsee"
+    assert found.tas.values.tolist() == [[0, 0.5], [1, 1.5], [2, 2.5]]
+    assert found.cfagg.report.why(names[0], names[2]).joined
+
+
+def test_constants_that_differ_stay_apart_although_equal_ones_are_one(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0], [3.0, np.nan], [3.0, 4.0], [3.0, np.nan]])
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert set(found.data_vars) == {"orog", "orog_1", "region", "tas"}
+    np.testing.assert_array_equal([found.orog.values, found.orog_1.values], [[3.0, 4.0], [3.0, np.nan]])
+    (answer,) = (a for a in found.cfagg.report.why(names[0], names[1]).answers if a.a.startswith("orog"))
+    assert (answer.rule, answer.remedy.partition(":")[0]) == (
+        "equal",
+        "their values differ, or are too many to be compared",
+    )
+
+
+def test_equal_numbers_with_another_meaning_are_no_equal_constants(tmp_path) -> None:
+    (tmp_path / "other").mkdir()
+    one = constants(tmp_path, [[3.0, 4.0]] * 2)
+    other = constants(tmp_path / "other", [[3.0, 4.0]] * 4, units="km")[2:]
+    found = cfagg.aggregate([*one, *other], on_overlap="equal")
+    assert {found[name].attrs["units"] for name in ("orog", "orog_1")} == {"m", "km"}
+    assert "orog_2" not in found
+
+
+@pytest.mark.parametrize("limit", ["_COMPARED", "_KEPT"])
+def test_values_that_are_too_many_to_be_compared_stay_apart(tmp_path, monkeypatch, limit) -> None:
+    monkeypatch.setattr(describing, limit, 1)
+    names = constants(tmp_path, [[3.0, 4.0]] * 2)
+    twin = shutil.copy(names[0], tmp_path / "twin.nc")
+    found = cfagg.aggregate([*names, twin], on_overlap="equal")
+    assert ("orog_1" in found) is (limit == "_COMPARED")
+    assert ("tas_1" in found) is (limit == "_KEPT")
+
+
+def test_values_that_are_few_and_equal_along_time_are_one(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0]] * 2)
+    found = cfagg.aggregate([*names, shutil.copy(names[0], tmp_path / "twin.nc")], on_overlap="equal")
+    assert set(found.data_vars) == {"orog", "region", "tas"}
+    assert found.tas.values.tolist() == [[0, 0.5], [1, 1.5]]
+
+
+def test_equal_constants_of_two_simulations_are_one(tmp_path) -> None:
+    (tmp_path / "b").mkdir()
+    both = [constants(tmp_path / "b", [[3.0, 4.0]] * 2), constants(tmp_path, [[3.0, 4.0]] * 2)]
+    for folder, called in zip(both, ("a", "b"), strict=True):
+        for name in folder:
+            with netCDF4.Dataset(name, "a") as made:
+                made.source_id = called
+                made["tas"][:] += 100 * (called == "b")
+    found = cfagg.aggregate([*both[0], *both[1]], on_overlap="equal")
+    assert set(found.data_vars) == {"orog", "region", "tas", "tas_1"}
+    assert found.tas_1.values.tolist() == [[100, 100.5], [101, 101.5]]
+
+
+def test_an_aggregation_in_which_equal_constants_are_one_grows_as_if_written_at_once(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0], [3.0, 5.0], [3.0, 4.0], [3.0, 5.0]])
+    cfagg.aggregate(names, output=tmp_path / "whole.nc", on_overlap="equal")
+    cfagg.aggregate(names[:1], output=tmp_path / "grown.nc", on_overlap="equal")
+    cfagg.aggregate(names[1:], output=tmp_path / "grown.nc", on_overlap="equal", append=True)
+    assert (tmp_path / "grown.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()

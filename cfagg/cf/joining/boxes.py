@@ -17,7 +17,7 @@ from cfagg.cf.joining.members import Axis, Bools, Int64, Members, codes, occurre
 from cfagg.cf.joining.merging import Rows, conflicts, filled, gathered, merged
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.overlaps import Resolved, resolved
+from cfagg.cf.joining.overlaps import Resolved, repeated, resolved
 from cfagg.cf.joining.positions import places
 from cfagg.cf.joining.sets import Sets
 from cfagg.errors import OptionError
@@ -95,9 +95,11 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
     sets = [Sets(axis, options) for axis in members.axes]
     rows = _rows(members, sets)
     parted = np.zeros(n, bool)
-    if members.properties is not None:
-        rows, parted = _parted(rows, members.properties, sets, options)
     dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
+    if members.contents is not None:
+        dropped, instead = repeated(rows, "first", members.contents)
+    if members.properties is not None:
+        rows, parted = _parted(rows, members.properties, sets, options, np.flatnonzero(~dropped))
     if options.on_overlap in ("error", "first", "last"):
         counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
         counting = [p.ranged is not None or p.name in counted for p in members.parts.values()]
@@ -110,17 +112,24 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
             rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
     live = np.flatnonzero(~dropped)
     label = np.zeros(n, np.int64)
-    label[live] = _best(rows.take(live), sets, _tried(members.axes, options), options, alike=members.properties is None)
+    some = rows.take(live)
+    some = replace(some, group=codes(some.group))  # dense again without the others
+    label[live] = _best(some, sets, _tried(members.axes, options), options, alike=members.properties is None)
     while dropped[instead].any():
         instead = instead[instead]
     return _placed(label[instead], sets, used, dropped, parted)
 
 
 def _parted(
-    rows: Rows, properties: Callable[[], Mapping[str, tuple[Int64, Any]]], sets: list[Sets], options: Options
+    rows: Rows,
+    properties: Callable[[], Mapping[str, tuple[Int64, Any]]],
+    sets: list[Sets],
+    options: Options,
+    live: Int64,
 ) -> tuple[Rows, Bools]:
-    """Return rows in which overlapping ones are separated by dataset, and which rows these are."""
-    wrong = conflicts(rows, sets, options)
+    """Return rows in which overlapping ones among the `live` are separated by dataset, and which rows these are."""
+    wrong = np.zeros(rows.group.size, bool)
+    wrong[live] = conflicts(rows.take(live), sets, options)
     if not wrong.any():
         return rows, wrong
     of = codes(np.zeros(wrong.size, np.int64), *(column for column, _ in properties().values()))

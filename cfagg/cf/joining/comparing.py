@@ -47,7 +47,10 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
         part = _part(name, along, described, by_name, options)
         if part is not None:
             parts[f"{name}, along {', '.join(along)}" if name in parts else name] = part
-    return Members(signature, axes, parts, labels, _Properties(described))
+    contents = None
+    if options.on_overlap == "equal":
+        contents, _ = _numbers(one.digest or k for k, one in enumerate(described))
+    return Members(signature, axes, parts, labels, _Properties(described), contents)
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:

@@ -132,3 +132,5 @@ class Described:
     around: Mapping[str, AttributeValue] = field(default_factory=dict)
     #: Why it cannot be joined.
     problem: str | None = None
+    #: Of its own values, if an option asks to compare them; empty if they are too many.
+    digest: bytes = b""

@@ -61,7 +61,7 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
     options = options or Options()
     variables = list(dict.fromkeys(chain(variable.group.variables.values(), resolver.variables())))
     plan = plan_of(variable, resolver, options, Variables(variables))
-    return _File(variables, list(map(_key_of, variables))).described(plan)
+    return _File(variables, list(map(_key_of, variables)), options).described(plan)
 
 
 def describe_all(dataset: Dataset, options: Options | None = None) -> list[Described]:
@@ -80,7 +80,7 @@ def describe_all(dataset: Dataset, options: Options | None = None) -> list[Descr
         if len(_plans) >= _MOST:
             _plans.clear()
         _plans[key] = plans
-    file = _File(variables, keys)
+    file = _File(variables, keys, options)
     return [file.described(plan) for plan in plans]
 
 
@@ -127,6 +127,7 @@ def interned(described: Iterable[Described]) -> list[Described]:
                 mapping(one.mappings, stated),
                 one.around,
                 one.problem,
+                one.digest,
             )
         )
     return out
@@ -135,8 +136,9 @@ def interned(described: Iterable[Described]) -> list[Described]:
 class _File:
     """The variables of a file, and the values read from them."""
 
-    def __init__(self, variables: list[Variable], keys: list[_Key]) -> None:
+    def __init__(self, variables: list[Variable], keys: list[_Key], options: Options) -> None:
         self._variables, self._keys = variables, keys
+        self._compares = options.on_overlap == "equal"
         self._values: dict[int, npt.NDArray[Any]] = {}
         self._made: dict[Hashable, Any] = {}
 
@@ -155,7 +157,17 @@ class _File:
             {self._variables[i].name: self._stated(i) for i in plan.mappings} if plan.mappings else {},
             around(variable),
             plan.problem or _emptiness(variable),
+            self._contents(plan, axes) if self._compares else b"",
         )
+
+    def _contents(self, plan: FieldPlan, axes: Mapping[str, Coordinate]) -> bytes:
+        """Return a digest of the values of a data variable; empty if they are too many, or not simply stored."""
+        own = self._variables[plan.variable]
+        timed = any(is_reference_time(axis.units or "") for axis in axes.values())
+        if own.dialect is not None or own.kind == "other" or own.size > (_KEPT if timed else _COMPARED):
+            return b""
+        values = own.texts() if own.is_text else own.values()
+        return _digest(upright(values, [plan.along.get(dim, "") for dim in own.dims]), self._stated(plan.variable))
 
     def _once(self, key: Hashable, make: Any) -> Any:
         if key not in self._made:

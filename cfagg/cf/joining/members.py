@@ -136,6 +136,8 @@ class Members:
     properties : callable, optional
         Returns columns that distinguish datasets, with the values that their numbers represent. It is called only if
         members overlap. Without it, identical members are each joined with their counterparts.
+    contents : int64 array, shape (n,), optional
+        Numbers that are equal for members with equal values, if one of these may stand for all.
     """
 
     signature: Mapping[str, npt.NDArray[Any]]
@@ -143,6 +145,7 @@ class Members:
     parts: Mapping[str, Part] = field(default_factory=dict)
     labels: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     properties: Callable[[], Mapping[str, tuple[Int64, Sequence[Any]]]] | None = None
+    contents: Int64 | None = None
 
     def __post_init__(self) -> None:
         columns = {**self.signature, **{f"axis {a.name}": a.code for a in self.axes}}

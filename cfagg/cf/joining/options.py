@@ -11,7 +11,7 @@ from cfagg.errors import OptionError
 
 __all__ = ["Options"]
 
-_CHOICES = ("apart", "error", "first", "last")
+_CHOICES = ("apart", "error", "equal", "first", "last")
 _SEVERAL = ("equal", "exist", "ignore", "dimension", "field_ancillaries")
 
 
@@ -72,9 +72,10 @@ class Options:
         Attributes that become ancillary variables along the axes that are joined, such as ``"tracking_id"``.
     interleave : bool
         Coordinates of one may be between those of another, such as odd and even times; none may be in both.
-    on_overlap : {"apart", "error", "first", "last"}
+    on_overlap : {"apart", "error", "equal", "first", "last"}
         How to handle variables with common coordinates that would otherwise be joined: keep them apart, raise an error,
-        or use the values of the first or last in the order of files.
+        use one if all coordinates and values are equal, such as constants repeated in each file, or use the values of
+        the first or last in the order of files. Values are compared up to some million, along time up to 16384.
 
     Raises
     ------
@@ -117,7 +118,7 @@ class Options:
     dimension: tuple[str, ...] = ()
     field_ancillaries: tuple[str, ...] = ()
     interleave: bool = False
-    on_overlap: Literal["apart", "error", "first", "last"] = "apart"
+    on_overlap: Literal["apart", "error", "equal", "first", "last"] = "apart"
 
     def __post_init__(self) -> None:
         for name in _SEVERAL:

@@ -11,7 +11,7 @@ from cfagg.cf.joining.members import Bools, Int64, codes
 from cfagg.cf.joining.merging import Rows, gathered
 from cfagg.cf.joining.sets import Sets
 
-__all__ = ["Resolved", "resolved"]
+__all__ = ["Resolved", "repeated", "resolved"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,14 +34,7 @@ def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool]
 
     `counting` parts identify places along axes that are only counted, whose equal numbers may mean other places.
     """
-    n = rows.group.size
-    turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
-    dropped, instead = np.zeros(n, bool), np.arange(n)
-    whole = codes(rows.group, *rows.sets, *(s[:, k] for s, _ in rows.parts for k in (0, 1)))
-    ranked = turn[np.argsort(whole[turn], kind="stable")]
-    head = np.r_[True, whole[ranked][1:] != whole[ranked][:-1]][:n]
-    instead[ranked] = ranked[np.maximum.accumulate(np.where(head, np.arange(n), 0))] if n else ranked
-    dropped[ranked[~head]] = True
+    dropped, instead = repeated(rows, choice)
     used: dict[tuple[int, int], Bools] = {}
     behind: dict[tuple[int, int], int] = {}
     rows = Rows(rows.group, list(rows.sets), rows.cells, rows.parts, [a.copy() for a in rows.loose])
@@ -59,6 +52,20 @@ def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool]
                 members = members[::-1]
             _trim(rows, own, axis, members, dropped, instead, used, behind)
     return Resolved(rows, dropped, instead, used, behind)
+
+
+def repeated(rows: Rows, choice: str, contents: Int64 | None = None) -> tuple[Bools, Int64]:
+    """Return which members have all coordinates, and `contents`, of the first or the last such one, and that one."""
+    n = rows.group.size
+    turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
+    dropped, instead = np.zeros(n, bool), np.arange(n)
+    columns = [*rows.sets, *(s[:, k] for s, _ in rows.parts for k in (0, 1))]
+    whole = codes(rows.group, *columns, *([] if contents is None else [contents]))
+    ranked = turn[np.argsort(whole[turn], kind="stable")]
+    head = np.r_[True, whole[ranked][1:] != whole[ranked][:-1]][:n]
+    instead[ranked] = ranked[np.maximum.accumulate(np.where(head, np.arange(n), 0))] if n else ranked
+    dropped[ranked[~head]] = True
+    return dropped, instead
 
 
 def _trim(

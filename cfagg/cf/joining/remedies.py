@@ -10,14 +10,16 @@ from cfagg.cf.joining.samples import FEATURES
 
 __all__ = ["remedy_of"]
 
+_IF_EQUAL = ", on_overlap='equal' if their values are equal"
+
 #: By rule; `{what}` is the property that differs.
 _BY_RULE = {
     "attribute": (
         "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
     ),
     "equal": (
-        "on_overlap='first' or on_overlap='last' takes one of them; for members of an ensemble, dimension= names the "
-        "attribute that numbers them"
+        f"on_overlap='first' or on_overlap='last' takes one of them{_IF_EQUAL}; for members of an ensemble, dimension= "
+        "names the attribute that numbers them"
     ),
     "axes": "add the files that fill the array between them, or leave out those that do not fill it",
     "not asked for": "name {what} in axes=, or leave that option out",
@@ -82,6 +84,8 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
         numbers = all(isinstance(v, float) for v in (a, b))
         more = "; rtol= and atol= set how far they may differ" if numbers else ""
         return f"give both the same {what}, or take it out of one and the other{more}"
+    if rule == "equal" and options.on_overlap == "equal":
+        return f"their values differ, or are too many to be compared: {_BY_RULE['equal'].replace(_IF_EQUAL, '')}"
     if rule == "attribute" and what == "name":
         return "give both the same name in their files"
     return _BY_RULE[rule].format(what=what)
