@@ -158,3 +158,24 @@ def test_an_aggregation_in_which_equal_constants_are_one_grows_as_if_written_at_
     cfagg.aggregate(names[:1], output=tmp_path / "grown.nc", on_overlap="equal")
     cfagg.aggregate(names[1:], output=tmp_path / "grown.nc", on_overlap="equal", append=True)
     assert (tmp_path / "grown.nc").read_bytes() == (tmp_path / "whole.nc").read_bytes()
+
+
+@pytest.mark.parametrize("choice", ["first", "last"])
+def test_records_without_coordinates_are_not_taken_for_those_of_another_file(tmp_path: Path, choice: str) -> None:
+    files = []
+    for k in range(2):
+        files.append(str(tmp_path / f"{k}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as made:
+            made.createDimension("Time", None)
+            made.createDimension("cell", 3)
+            made.createVariable("u", "f4", ("Time", "cell"))[:] = np.arange(6.0).reshape(2, 3) + 10 * k
+            made.createVariable("area", "f4", ("cell",))[:] = [1.0, 2.0, 3.0]
+    names: Any = {"relaxed_identities": True, "relaxed_units": True}
+    found = cfagg.aggregate(files, on_overlap=choice, **names)
+    assert [found[name].values[0, 0] for name in ("u", "u_1")] == [0, 10]
+    assert "area_1" not in found
+    (answer,) = found.cfagg.report.why(0, 1, "u").answers
+    assert answer.text == "they have the same coordinates, and none along Time, cell that would tell their places apart"
+    assert "on_overlap='first'" not in answer.remedy
+    (answer,) = cfagg.aggregate(files, **names).cfagg.report.why(0, 1, "area").answers
+    assert answer.remedy.startswith("on_overlap='equal' takes one of them")

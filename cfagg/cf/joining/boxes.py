@@ -103,13 +103,14 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
     if options.on_overlap in ("error", "first", "last"):
         counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
         counting = [p.ranged is not None or p.name in counted for p in members.parts.values()]
-        made = resolved(rows, sets, options.on_overlap, counting)
+        records = np.any([np.zeros(n, bool), *(a.grows for a in members.axes if a.grows is not None)], axis=0)
+        made = resolved(rows, sets, options.on_overlap, counting, records)
         if options.on_overlap == "error":
             called = named or (lambda row: f"member {row}")
             _refuse(members, made, called)
             _refuse_features(members, rows, sets, called)
         else:
-            rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
+            rows, dropped, instead, used = replace(made.rows, group=rows.group), made.dropped, made.instead, made.used
     live = np.flatnonzero(~dropped)
     label = np.zeros(n, np.int64)
     some = rows.take(live)

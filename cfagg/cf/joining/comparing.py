@@ -152,6 +152,7 @@ def _axis(
         differing=partial(_differing, name, entries),
         base=found.base,
         counted=any(e.coordinate is not None and e.coordinate.index for e in entries),
+        grows=np.array([e.coordinate is not None and e.coordinate.grows for e in entries], bool)[code],
         label=partial(_label, entries),
         size=found.size,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,19 @@ import numpy.typing as npt
 
 from cfagg.model.dataset import AttributeValue, Kind
 
-__all__ = ["NAMING", "WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
+__all__ = ["GROWS", "NAMING", "UNNAMED", "WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
 
 #: Separates, in the identity of an axis, the counted elements from the axis whose elements each have a range of them.
 WITHIN = " within "
 
 #: The roles of variables that are data of their own, and name their scalar coordinates.
 NAMING = frozenset({"ancillary_variables", "cell_measures", "formula_terms"})
+
+#: Begins the identity of an axis that counts the places along a dimension without any coordinates.
+UNNAMED = "ncvar%"
+
+#: The attributes of an axis that counts the places along a dimension that can grow.
+GROWS: Mapping[str, str] = MappingProxyType({"unlimited": "true"})
 
 #: The kinds of counted elements.
 _COUNTED = ("samples", "profiles", "nodes", "parts")
@@ -65,6 +72,11 @@ class Coordinate:
     bounds_stated: Stated | None = None
     index: bool = False
     promoted: bool = False
+
+    @property
+    def grows(self) -> bool:
+        """Whether it counts records of which nothing says what they are, so that those of each file may be others."""
+        return self.index and self.identity.startswith(UNNAMED) and self.stated.attributes == GROWS
 
     @property
     def within(self) -> str:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain, count
 from sys import intern
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.described import GROWS, Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.identities import frozen, units_key
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
@@ -195,7 +196,9 @@ class _File:
         if plan.dimension is not None:
             of = variable if plan.variable is None else self._variables[plan.variable]
             name, size = of.dims[plan.dimension], of.shape[plan.dimension]
-            stated = _made_up(name, (name,), np.dtype(np.int64))
+            stated = _made_up(
+                name, (name,), np.dtype(np.int64), GROWS if of.dimensions[plan.dimension].unlimited else {}
+            )
             # Their number matters, their values do not.
             return _coordinate(plan.identity, stated, np.zeros(size, np.int8), None, None, True, False)
         if plan.variable is None:
@@ -329,10 +332,13 @@ def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
     return b""
 
 
-def _made_up(name: str, dims: tuple[str, ...], dtype: np.dtype[Any]) -> Stated:
+def _made_up(
+    name: str, dims: tuple[str, ...], dtype: np.dtype[Any], attributes: Mapping[str, str] = MappingProxyType({})
+) -> Stated:
     """Return metadata for an axis or companion that is not a variable of the file."""
     kind: Any = {"i": "integer", "u": "integer", "f": "float"}.get(dtype.kind, "string")
-    return _stated.setdefault((name, dims, dtype.str, kind, ()), Stated(name, dims, dtype, kind, {}))
+    key = name, dims, dtype.str, kind, tuple(attributes.items())
+    return _stated.setdefault(key, Stated(name, dims, dtype, kind, dict(attributes)))
 
 
 def _attribute(variable: Variable, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from cfagg.cf.joining.described import NAMING, WITHIN, root_of
+from cfagg.cf.joining.described import NAMING, UNNAMED, WITHIN, root_of
 from cfagg.cf.joining.identities import identity, length, unusable
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
@@ -217,7 +217,7 @@ class Gathering:
             if any(v is not None and dimension in v.dims for v in named):
                 return f"{place}s of the mesh"
         if self.options.relaxed_identities or self.options.allow_no_identity or self.options.variable_identities:
-            return f"ncvar%{dimension}"
+            return f"{UNNAMED}{dimension}"
         return None
 
     def _axis(self, coordinate: Variable) -> None:

@@ -69,6 +69,8 @@ class Axis:
         The metadata that define the units of the coordinates of each code.
     counted : bool
         Whether it only counts the places along a dimension, so that equal numbers are not common coordinates.
+    grows : bool array, shape (n,), optional
+        Whether the places of each member that are only counted are records, those of each file others.
     within : str
         The axis that determines the positions along this one; `code` then gives the members that have it.
     label : callable, optional
@@ -87,6 +89,7 @@ class Axis:
     differing: Callable[[int, int], tuple[str, Any, Any]] | None = None
     base: Sequence[Any] = ()
     counted: bool = False
+    grows: Bools | None = None
     within: str = ""
     label: Callable[[int, int], Any] | None = None
     size: Int64 | None = None

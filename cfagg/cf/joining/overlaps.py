@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,11 +29,16 @@ class Resolved:
     behind: dict[tuple[int, int], int]
 
 
-def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool] = ()) -> Resolved:
+def resolved(
+    rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool] = (), records: Bools | None = None
+) -> Resolved:
     """Return members in which each coordinate belongs to the first, or the last, that has it.
 
     `counting` parts identify places along axes that are only counted, whose equal numbers may mean other places.
+    Nothing is known of those of members with `records`, which replace and are replaced by no others.
     """
+    if records is not None:
+        rows = replace(rows, group=codes(rows.group, np.where(records, np.arange(records.size), -1)))
     dropped, instead = repeated(rows, choice)
     used: dict[tuple[int, int], Bools] = {}
     behind: dict[tuple[int, int], int] = {}

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.boxes import Boxes
+from cfagg.cf.joining.described import UNNAMED
 from cfagg.cf.joining.members import Axis, Int64, Members, Part
 from cfagg.cf.joining.merging import gaps
 from cfagg.cf.joining.options import Options
@@ -42,6 +43,7 @@ _SENTENCES = {
     "signature exists": "only one of them has {what}",
     "attribute": "they belong to different datasets, as some overlap, and differ in {what}: {a} and {b}",
     "equal": "they have the same coordinates along all axes",
+    "equal but counted": "they have the same coordinates, and none along {what} that would tell their places apart",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
     "axes": "they differ along {what}, and the parts that would fill the array between them are missing: {a} and {b}",
     "not asked for": "they differ along {what}, along which joining is switched off: {a} and {b}",
@@ -56,6 +58,12 @@ _SENTENCES = {
 
 
 _COUNTED = "give that dimension a coordinate with a standard_name, which identifies its positions"
+
+#: For values whose places nothing tells apart, and whether these were compared.
+_BARE = {
+    False: f"on_overlap='equal' takes one of them if their values are equal; else {_COUNTED}",
+    True: f"their values differ, or are too many to be compared: {_COUNTED}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class Reason:
         if self.rule == "signature" and self.what.endswith(" exists"):
             return _SENTENCES["signature exists"].format(what=self.what.removesuffix(" exists"))
         a, b = ("none" if value is None else value for value in (self.a, self.b))
+        if self.rule == "equal" and self.what:
+            return _SENTENCES["equal but counted"].format(what=self.what)
         return _SENTENCES[self.rule].format(what=self.what, a=a, b=b, axis=self.axis)
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,7 +133,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
         for name, part in members.parts.items():
             if part.code[a] != part.code[b]:
                 return _of_part(members, part.name or name, part, a, b, "any axis")
-        return Reason("equal", "", None, None)
+        return _equal(members, a, options)
     refused = [axis for axis in differ if options.axes is not None and axis.name not in options.axes]
     if refused:
         return Reason("not asked for", *_difference(refused[0], a, b))
@@ -140,6 +150,13 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
         if axis.name not in part.axes and part.code[a] != part.code[b]:
             return _of_part(members, part.name or name, part, a, b, axis.name)
     return _along(members, axis, a, b, options)
+
+
+def _equal(members: Members, a: int, options: Options) -> Reason:
+    """Return the reason why two members are apart that have the same coordinates, as far as they have any."""
+    bare = [x for x in members.axes if x.name.startswith(UNNAMED) and x.size is not None and x.size[x.code[a]] >= 0]
+    names = ", ".join(axis.name.removeprefix(UNNAMED) for axis in bare)
+    return Reason("equal", names, None, None, remedy=_BARE[options.on_overlap == "equal"] if bare else "")
 
 
 def _of_features(members: Members, differ: list[Axis], a: int, b: int, options: Options) -> Reason | None:
