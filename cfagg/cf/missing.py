@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.valid import stored_bounds, typed_bounds
+from cfagg.cf.valid import stored_bounds, text_bounds, typed_bounds
 from cfagg.cf.values import integer_range, numbers, reinterpret, whole
 from cfagg.errors import CfaggWarning
 
@@ -73,7 +73,7 @@ class Missing(NamedTuple):
         These are every ``_FillValue`` and ``missing_value``, `fill` if it is known from elsewhere, without a
         ``_FillValue`` the default of the netCDF library (if `netcdf`; Zarr arrays have their own), and values outside
         the valid range (see `cfagg.cf.valid`).  `values` is the `stored` type with ``_Unsigned`` applied; `warn` if
-        there are both ``valid_range`` and ``valid_min`` or ``valid_max``.
+        there are both ``valid_range`` and ``valid_min`` or ``valid_max``, or if one is text.
         """
         own = numbers(attributes, "_FillValue", where)
         found = [*own, *numbers(attributes, "missing_value", where), *([] if fill is None else [fill])]
@@ -84,7 +84,7 @@ class Missing(NamedTuple):
         fills = tuple(dict.fromkeys(reinterpret(v, stored, values) for v in found))
         low, high = stored_bounds(attributes, stored, values, scale, offset, where)
         if warn:
-            _warn_of_both(attributes, where)
+            _warn_of_range(attributes, where)
         return cls(fills, low, high, declared)
 
     def mask(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -98,8 +98,14 @@ class Missing(NamedTuple):
         return missing
 
 
-def _warn_of_both(attributes: Mapping[str, Any], where: str) -> None:
-    """Warn if the valid range is declared in both forms, which CF forbids."""
+def _warn_of_range(attributes: Mapping[str, Any], where: str) -> None:
+    """Warn if the valid range is declared in both forms, which CF forbids, or as text."""
+    for name, text in text_bounds(attributes).items():
+        warnings.warn(
+            f"{where}: attribute {name} = {text!r} is text, so it makes no value missing; write numbers",
+            CfaggWarning,
+            stacklevel=3,
+        )
     ends = [n for n in ("valid_min", "valid_max") if attributes.get(n) is not None]
     if ends and attributes.get("valid_range") is not None:
         said = ", ".join(f"{n} = {np.ravel(attributes[n]).tolist()}" for n in ("valid_range", *ends))

@@ -3,7 +3,8 @@
 An attribute of the stored (packed) type is compared with stored values, one of another type with unpacked ones.  An
 unpacked value within 4 units in the last place of the bound, in the attribute's type, is inside, because unpacking
 rounds, and a bound is usually one of the values.  Integer bounds of 8-bit data may have any width.  If an attribute has
-no type, as in JSON, integers for integer data are of the stored type.
+no type, as in JSON, integers for integer data are of the stored type.  Text is no bound, because nothing says whether it
+means stored or unpacked values, and no other reader takes it for one.
 
 Sources: CF sections 2.5.1 and 8.1; NetCDF User's Guide, "Attribute Conventions".
 """
@@ -19,7 +20,7 @@ import numpy as np
 from cfagg.cf.values import integer_range, numbers, reinterpret
 from cfagg.errors import ConformError
 
-__all__ = ["is_packed_type", "stored_bounds", "typed_bounds"]
+__all__ = ["is_packed_type", "stored_bounds", "text_bounds", "typed_bounds"]
 
 type Bound = int | float | None
 
@@ -43,6 +44,7 @@ def stored_bounds(
     >>> stored_bounds({"valid_range": np.int16([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
     (0, 5)
     """
+    attributes = {k: v for k, v in attributes.items() if k not in text_bounds(attributes)}
     pair = numbers(attributes, "valid_range", where)
     if len(pair) not in (0, 2):
         raise ConformError(f"{where}: attribute valid_range has {len(pair)} values, expected 2; correct it in the file")
@@ -64,6 +66,12 @@ def stored_bounds(
             turned = upper != (scale < 0)
             (highs if turned else lows).append(_stored(bound, slack, values, scale, offset, upper=upper))
     return max(lows, default=None), min(highs, default=None)
+
+
+def text_bounds(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those attributes of the valid range that are text, and exclude nothing."""
+    found = {n: attributes[n] for n in ("valid_range", "valid_min", "valid_max") if attributes.get(n) is not None}
+    return {n: v for n, v in found.items() if np.asarray(v).dtype.kind in "SU"}
 
 
 def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:

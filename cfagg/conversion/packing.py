@@ -13,7 +13,7 @@ from cfagg.cf.gather import gather
 from cfagg.cf.header import Header
 from cfagg.cf.missing import Missing, default_fill, typed_fills
 from cfagg.cf.packing import Packing, read_as
-from cfagg.cf.valid import is_packed_type, stored_bounds
+from cfagg.cf.valid import is_packed_type, stored_bounds, text_bounds
 from cfagg.cf.values import numbers, reinterpret
 from cfagg.errors import ConformError
 from cfagg.model import Aggregation, Layout
@@ -108,10 +108,10 @@ def _unpacked_bounds(
     attributes: Mapping[str, Any], dtype: np.dtype[Any], packing: Packing, result: np.dtype[Any], where: str
 ) -> dict[str, Any]:
     """Return the valid range attributes for unpacked values, such that the same elements are valid."""
-    found: dict[str, Any] = {}
+    found = text_bounds(attributes)
     read = read_as(dtype, attributes)
     scale, offset = packing.scale, packing.offset
-    for name in _VALID:
+    for name in (n for n in _VALID if n not in found):
         given = numbers(attributes, name, where)
         values = [result.type(v) for v in given]
         turned = False

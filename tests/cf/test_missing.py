@@ -51,6 +51,13 @@ def test_bounds_that_are_no_numbers_or_infinite_exclude_nothing():
     assert (found.low, found.high) == (None, None)
 
 
+@pytest.mark.parametrize(("name", "text"), [("valid_min", "    0.0"), ("valid_range", "-180., 360.")])
+def test_bounds_in_text_exclude_nothing_and_a_warning_names_them(name, text):
+    with pytest.warns(CfaggWarning, match=f"a.nc: attribute {name} = {text!r} is text"):
+        found = Missing.of({name: text}, F4, F4, where="a.nc")
+    assert (found.low, found.high) == (None, None)
+
+
 @pytest.mark.parametrize(("bound", "high"), [
     (np.int16(300), 300), (np.uint16(300), 300), (np.float32(300), 2685), (np.float64(300), 2685),
     (np.int32(300), 2685), (np.int64(-300), -32769),
@@ -84,7 +91,7 @@ def test_reinterpret_keeps_bits(value, stored, values, expected):
     assert reinterpret(value, stored, values) == expected
 
 
-@pytest.mark.parametrize("attributes", [{"valid_range": [1, 2, 3]}, {"valid_min": "low"}, {"_FillValue": "x"}])
+@pytest.mark.parametrize("attributes", [{"valid_range": [1, 2, 3]}, {"valid_min": [None]}, {"_FillValue": "x"}])
 def test_attributes_that_make_no_sense_are_refused_by_name(attributes):
     with pytest.raises(ConformError, match=f"a.nc.*{next(iter(attributes))}"):
         Missing.of(attributes, F4, F4, where="a.nc")

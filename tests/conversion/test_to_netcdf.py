@@ -153,6 +153,17 @@ def test_packed_integers_are_decoded_on_demand(tmp_path):
     np.testing.assert_array_equal(values(tmp_path / "out.nc", "tas"), expected)
 
 
+def test_a_valid_range_in_text_stays_what_it_is_where_integers_are_decoded(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "i2", ("x",)).setncatts({"scale_factor": 0.5, "valid_min": " 0.0", "valid_max": 3.0})
+        file["v"][:] = [1, 2]
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", packing="decode")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert (file["v"].valid_min, file["v"].valid_max) == (" 0.0", 3.0)
+
+
+
 def test_unlimited_dimensions_stay_unlimited(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("time", None)

@@ -235,7 +235,9 @@ class _Field(Gathering):
     def _check_units(self, name: str | None) -> None:
         if self.options.relaxed_units:
             return
-        of_units = self.variable.is_numeric and self.variable.text("units") is None
+        # What the numbers of flags mean is said by `flag_meanings`, which have to be equal.
+        flags = "flag_meanings" in self.variable.attributes
+        of_units = self.variable.is_numeric and self.variable.text("units") is None and not flags
         bare = [name or self.variable.name] * of_units
         bare += [n for n, v in self.of.items() if v.text("units") is None and not v.is_text and not _is_counted(v)]
         self.problems += [f"{one!r} has no units" for one in bare]

@@ -406,6 +406,12 @@ def test_without_units_nothing_is_joined_unless_that_is_allowed(where: str) -> N
     assert ("'air_temperature' has no units" if where == "variable" else "'time' has no units") in said
 
 
+def test_flags_need_no_units() -> None:
+    flags = {"units": None, "flag_values": np.int8([0, 1]), "flag_meanings": "good bad"}
+    assert len(joined(tas([0.0], **flags), tas([1.0], **flags))[1]) == 1
+    assert len(joined(tas([0.0], **flags), tas([1.0], **{**flags, "flag_meanings": "bad good"}))[1]) == 2
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_cells_of_variables_are_compared_in_the_units_of_the_first(turned: bool) -> None:
     hours = {"units": "hours since 2000-01-01"}
