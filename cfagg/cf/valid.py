@@ -3,8 +3,8 @@
 An attribute of the stored (packed) type is compared with stored values, one of another type with unpacked ones.  An
 unpacked value within 4 units in the last place of the bound, in the attribute's type, is inside, because unpacking
 rounds, and a bound is usually one of the values.  Integer bounds of 8-bit data may have any width.  If an attribute has
-no type, as in JSON, integers for integer data are of the stored type.  Text is no bound, because nothing says whether it
-means stored or unpacked values, and no other reader takes it for one.
+no type, as in JSON, integers for integer data are of the stored type.  Text is no bound, because nothing says whether
+it means stored or unpacked values, and no other reader takes it for one.
 
 Sources: CF sections 2.5.1 and 8.1; NetCDF User's Guide, "Attribute Conventions".
 """

@@ -111,7 +111,7 @@ def _unpacked_bounds(
     found = text_bounds(attributes)
     read = read_as(dtype, attributes)
     scale, offset = packing.scale, packing.offset
-    for name in (n for n in _VALID if n not in found):
+    for name in [n for n in _VALID if n not in found]:
         given = numbers(attributes, name, where)
         values = [result.type(v) for v in given]
         turned = False
@@ -161,7 +161,11 @@ def shared_packing(
         key = _packing_key(aggregation, layout, head, where)
         if seen is None:
             if key is None:
-                return None, ""
+                ranged = is_packed(head.attributes) and any(n in head.attributes for n in _VALID)
+                return None, ranged * (
+                    f"variable {aggregation.name!r}: its packed partitions have a valid range, outside which values "
+                    f"are missing: decoded values of type {aggregation.dtype.name} are written"
+                )
             seen, first, sample = key, head.file, head
         elif key != seen:
             return None, (

@@ -95,7 +95,18 @@ def netcdf_attributes(
             kept[name] = value
         else:
             losses.append(Loss(path, None, f"attribute {name!r}", _short(given), why))
-    return kept, tuple(losses)
+    return kept | _packing_of_one_type(attributes, kept), tuple(losses)
+
+
+def _packing_of_one_type(attributes: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a number of a packing in the type of the other, which CF section 8.1 demands, where JSON gave it none.
+
+    A scale of 0.10000000149011612 is plainly a float, and an offset of 0.0 may be one.
+    """
+    both = {n: kept[n] for n in ("scale_factor", "add_offset") if n in kept and isinstance(attributes[n], float)}
+    if {getattr(v, "dtype", None) for v in both.values()} != {np.dtype("f4"), np.dtype("f8")}:
+        return {}
+    return {n: np.float32(v) for n, v in both.items() if float(np.float32(v)) == v}
 
 
 def expressible(

@@ -153,6 +153,29 @@ def test_packed_integers_are_decoded_on_demand(tmp_path):
     np.testing.assert_array_equal(values(tmp_path / "out.nc", "tas"), expected)
 
 
+def test_scale_and_offset_of_a_zarr_store_have_one_type(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "i2", ("x",)).setncatts({"scale_factor": np.float32(0.1), "add_offset": np.float32(0)})
+        file.createVariable("w", "i2", ("x",)).setncatts({"scale_factor": 0.1, "add_offset": 0.0})
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "a.zarr")
+    cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        kinds = [[file[n].getncattr(k).dtype for k in ("scale_factor", "add_offset")] for n in "vw"]
+    assert kinds == [["f4", "f4"], ["f8", "f8"]]
+
+
+def test_packed_partitions_with_a_valid_range_are_decoded_with_a_note(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("v", "i2", ("x",)).setncatts({"scale_factor": 0.5, "valid_min": np.int16(0)})
+        file["v"].set_auto_maskandscale(False)
+        file["v"][:] = [1, 2, -1]
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", to="CF-1.13")
+    assert "valid range, outside which" in str(cfagg.convert(tmp_path / "b.nc", tmp_path / "c.nc").notes)
+    np.testing.assert_array_equal(values(tmp_path / "c.nc", "v"), [0.5, 1, np.nan])
+
+
 def test_a_valid_range_in_text_stays_what_it_is_where_integers_are_decoded(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("x", 2)
@@ -161,7 +184,6 @@ def test_a_valid_range_in_text_stays_what_it_is_where_integers_are_decoded(tmp_p
     cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", packing="decode")
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert (file["v"].valid_min, file["v"].valid_max) == (" 0.0", 3.0)
-
 
 
 def test_unlimited_dimensions_stay_unlimited(tmp_path):
