@@ -59,10 +59,9 @@ class Gathering:
             named += container.words("coordinates")
         for name in named:
             own = self._find(name)
-            if own is None:
-                self.problems.append(f"its coordinate {name!r} does not exist")
-            else:
+            if own is not None:
                 known[own] = None
+        self.said["coordinates that do not exist"] = tuple(sorted({n for n in named if self._find(n) is None}))
         self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
         if self.feature:
             known |= dict.fromkeys(v for v in self.known.identifiers if set(length(v)) <= set(variable.dims))
@@ -103,8 +102,9 @@ class Gathering:
             own = [v for v in coordinates if length(v) == (dimension,)]
             known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
             if not any(v.is_coordinate for v in known):
-                # Of other coordinates along the dimension, names of features and times are the most informative.
-                known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
+                # Of other coordinates along the dimension, names of features and times are the most informative, and
+                # the order in which they are named means nothing.
+                known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v), self._identity(v) or ""))
             if points := next((v for v in own if "compress" in v.attributes), None):
                 self._gathered(points, position, coordinates)
             elif known:

@@ -43,6 +43,7 @@ _BY_COLUMN = {
     "attribute, such as coordinates or ancillary_variables",
     FEATURES: "put each feature into one file alone, correct counts and indices that do not match its samples, and "
     "give files with more than 4 million indices counts instead",
+    "coordinates that do not exist": "add them, or take their names out of the attribute coordinates",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
     "type": "text, numbers and enumerations of other names or numbers are never one array: give them different names, "
     "or write all as one type",
@@ -54,7 +55,6 @@ _BY_PROBLEM = (
     ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or give its coordinate one"),
     ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or give it one"),
     ("has no units", "relaxed_units=True, or give it units"),
-    ("does not exist", "add it, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
     ("occurs twice", "give the second one a name of its own"),
     ("type is defined by its file", "write it as numbers or text"),

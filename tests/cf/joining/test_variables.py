@@ -339,10 +339,28 @@ def test_dimensions_without_an_identity_join_nothing() -> None:
     assert len(joined(*again, options=relaxed)[1]) == 1
 
 
-def test_a_coordinate_that_is_not_there_joins_nothing() -> None:
+def test_coordinates_that_are_not_there_are_the_same_or_keep_files_apart() -> None:
+    assert len(joined(tas([0.0], coordinates="gone lost"), tas([1.0], coordinates="lost gone"))[1]) == 1
     found = reason(tas([0.0], coordinates="gone"), tas([1.0]))
-    assert "its coordinate 'gone' does not exist" in (found.a, found.b)
-    assert found.remedy == "add it, or take its name out of the attribute coordinates"
+    assert (found.rule, found.what, found.a, found.b) == (
+        "signature",
+        "coordinates that do not exist",
+        "gone",
+        "none",
+    )
+    assert found.remedy == "add them, or take their names out of the attribute coordinates"
+
+
+def test_the_order_in_which_coordinates_are_named_does_not_matter() -> None:
+    def at(time: float, named: str) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        add(root, "lat", ("node",), [1.0, 2.0], **LATITUDE)
+        add(root, "lon", ("node",), [5.0, 7.0], **LONGITUDE)
+        add(root, "tas", ("time", "node"), [[3.0, 4.0]], **TAS, coordinates=named)
+        return described(root)
+
+    assert len(joined(at(0, "lat lon"), at(1, "lon lat"))[1]) == 1
 
 
 def test_attributes_have_to_be_equal_or_there_where_that_is_asked_for() -> None:
