@@ -415,3 +415,21 @@ def test_a_dimension_may_have_coordinates_in_one_file_and_be_only_counted_in_ano
     assert found["a"].values.tolist() == [4.0, 5.0]
     assert found["b"].values.tolist() == [2.0, 3.0, 1.0]
     assert "x" not in found["b"].coords
+
+
+def test_times_of_forecasts_have_a_dimension_for_their_starts(tmp_path) -> None:
+    names = []
+    for run in range(2):
+        own = xr.Dataset(
+            {"tas": (("step",), [run + 0.1, run + 0.2], {"standard_name": "air_temperature", "units": "K"})}
+        )
+        day = {"standard_name": "forecast_reference_time", "units": "days since 2000-01-01"}
+        own.coords["start"] = ((), 31.0 * run, day)
+        own.coords["step"] = ("step", [1.0, 2.0], {"standard_name": "forecast_period", "units": "days"})
+        own.coords["time"] = ("step", 31.0 * run + np.array([1.0, 2.0]), {**day, "standard_name": "time"})
+        names.append(tmp_path / f"{run}.nc")
+        own.to_netcdf(names[-1])
+    found = cfagg.aggregate(names, decode_times=False)
+    assert found.tas.dims == found.time.dims == ("start", "step")
+    assert found.time.values.tolist() == [[1, 2], [32, 33]]
+    assert found.tas.values.tolist() == [[0.1, 0.2], [1.1, 1.2]]

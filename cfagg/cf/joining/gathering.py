@@ -20,6 +20,8 @@ __all__ = ["Gathering"]
 _STORED = frozenset(STORAGE_ATTRIBUTES) - {"_FillValue", "missing_value"}
 
 _TIMES = frozenset({"time", "forecast_reference_time"})
+#: Of these, each follows from the other two.
+_OF_FORECASTS = _TIMES | {"forecast_period"}
 
 
 @dataclass(eq=False)
@@ -252,7 +254,7 @@ class Gathering:
             for own in roles:
                 self._part("coordinates", own)
             scalars = [v for v in scalars if v not in roles]
-        names = {self._identity(v) for v in coordinates}
+        names = {*self.axes, *(self._identity(v) for v in scalars)}
         for other in scalars:
             known = self._identity(other)
             # The time since the reference time follows from these two.
@@ -279,8 +281,9 @@ class Gathering:
             return
         if known in self.axes or known in self.parts:
             known = f"{known} ({other.name})"
-        if known == "forecast_period" and self.axes.keys() >= _TIMES:
-            behind += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
+        others = _OF_FORECASTS - {known}
+        if known in _OF_FORECASTS and self.axes.keys() >= others:
+            behind += tuple(n for n in sorted(others) if n not in self.along.values())
         named = self._named(other) if role in NAMING and not behind else ()
         axes = tuple(self.along.get(d, "") for d in length(other)) + behind + named
         varies = any(a in self.of and _is_time(self.of[a]) for a in axes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cfagg.cf.joining import Described, Options, describe, describe_all, join, members_of, tied, why
 from cfagg.cf.references import Resolver
@@ -85,6 +86,29 @@ def test_months_whose_forecast_period_grows_with_time_are_one_array() -> None:
 
 def test_members_of_a_lagged_ensemble_are_one_array() -> None:
     assert arrays(*map(member_of_lagged_ensemble, range(6))) == [0] * 6
+
+
+def forecast(run: int, step: int | None) -> Described:
+    """All steps of a run of a forecast, or one step of two runs, with the times that these are for."""
+    root = Group()
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    steps = np.array([6.0, 12.0])
+    if step is None:
+        add(root, "time", (), 24.0 * run, **REFERENCE)
+        add(root, "step", ("step",), steps, **PERIOD)
+        add(root, "valid_time", ("step",), 24.0 * run + steps, **TIME)
+    else:
+        add(root, "time", ("time",), 24.0 * (run + np.arange(2.0)), **REFERENCE)
+        add(root, "step", (), steps[step], **PERIOD)
+        add(root, "valid_time", ("time",), 24.0 * (run + np.arange(2.0)) + steps[step], **TIME)
+    named = {"standard_name": "precipitation_amount", "units": "m", "coordinates": "time step valid_time"}
+    add(root, "tp", ("step" if step is None else "time", "lat"), np.zeros((2, 2), "f4"), **named)
+    return described(root, "tp")
+
+
+@pytest.mark.parametrize("files", [[(0, None), (1, None), (3, None)], [(0, 0), (0, 1), (2, 0), (2, 1)]])
+def test_the_times_that_forecasts_are_for_follow_from_start_and_step(files: list[tuple[int, int | None]]) -> None:
+    assert arrays(*(forecast(*file) for file in files)) == [0] * len(files)
 
 
 def test_months_on_a_grid_with_coordinates_of_two_dimensions_are_one_array() -> None:
