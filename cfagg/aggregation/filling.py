@@ -141,8 +141,10 @@ class Builder:
         content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
-            self.ragged if dim is not None else (),
         )  # fmt: skip
+        # Features of arrays without samples are those of the first ragged array, and of others with equal counts.
+        if dim is not None and self.ragged and self.contents.samples.setdefault(content, self.ragged) != self.ragged:
+            content = content, self.ragged
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
         heads, part = dim == base, None  # it has the name of its dimension

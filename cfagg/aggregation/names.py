@@ -57,12 +57,14 @@ class Contents:
         self.refers: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
         #: Those of these names that denote variables of other files.
         self.outside: dict[str, frozenset[str]] = {}
+        #: How the samples of features are stored, by the key of the coordinate of these.
+        self.samples: dict[Any, Any] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
         self._keys: dict[str, Any] = {}
         self._growing: tuple[dict[Any, Any], ...] = (
-            self.dimensions, self.variables, self.arrays, self.refers, self.outside, self._numbers, self._known,
-            self._keys,
+            self.dimensions, self.variables, self.arrays, self.refers, self.outside, self.samples, self._numbers,
+            self._known, self._keys,
         )  # fmt: skip
         self._undone: list[tuple[str, int]] = []
 

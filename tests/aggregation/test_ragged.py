@@ -513,3 +513,18 @@ def test_longitudes_beside_features_follow_these(tmp_path: Path) -> None:
         npt.assert_array_equal(found["name"], [5, 1, 3, 4, 2])
         npt.assert_array_equal(found["lat"], found["name"])
         npt.assert_array_equal(found["ta"], found["name"])
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_what_is_known_of_features_has_the_dimension_of_the_features_of_samples(tmp_path: Path, counts: bool) -> None:
+    for k, name in enumerate("ab"):
+        path = write(tmp_path / f"{name}.nc", [Feature(k, 50.0, ((0.0, 1.0, 2.0),) * (k + 1))], Form(counts=counts))
+        with netCDF4.Dataset(path, "a") as ds:
+            ds.createVariable("ground", "f4", ("station",)).setncatts(
+                {"standard_name": "surface_altitude", "units": "m"}
+            )
+            ds["ground"][:] = [k]
+    ds = cfagg.aggregate([tmp_path / "a.nc", tmp_path / "b.nc"])
+    assert ds.ground.dims == ds.name.dims == ("station",)
+    assert ds.index.attrs["instance_dimension"] == "station" if not counts else ds.rows.dims == ("station",)
+    assert "name_1" not in ds.variables
