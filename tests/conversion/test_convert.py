@@ -148,6 +148,18 @@ def test_decode_writes_the_floats_of_shared_packing(tmp_path):
 
 
 @FORMATS
+def test_xarray_unpacks_integers_from_zarr_in_double_precision_even_if_the_file_says_single(tmp_path, zarr_format):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        nc.createVariable("v", "i2", ("x",)).scale_factor = np.float32(0.01)
+        nc["v"][:] = [10.0, 20.0]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format)
+    with xr.open_dataset(tmp_path / "a.nc") as before, xr.open_zarr(tmp_path / "out.zarr") as after:
+        assert (before.v.dtype, after.v.dtype) == ("f4", "f8")
+        np.testing.assert_array_equal(after.v.values, np.float64(np.float32(0.01)) * [1000, 2000])
+
+
+@FORMATS
 def test_decode_of_a_packed_variable_equals_xarrays_decoding(tmp_path, zarr_format):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
         nc.createDimension("x", 6)
