@@ -156,7 +156,7 @@ def test_xarray_unpacks_integers_from_zarr_in_double_precision_even_if_the_file_
     convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format)
     with xr.open_dataset(tmp_path / "a.nc") as before, xr.open_zarr(tmp_path / "out.zarr") as after:
         assert (before.v.dtype, after.v.dtype) == ("f4", "f8")
-        np.testing.assert_array_equal(after.v.values, np.float64(np.float32(0.01)) * [1000, 2000])
+        np.testing.assert_array_equal(after.v.values, np.array([1000, 2000]) * float(np.float32(0.01)))
 
 
 @FORMATS
