@@ -101,7 +101,7 @@ class Builder:
         for name, mapping in first.mappings.items():
             names[mapping.name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
         coordinates += self._companions(rows, described, dims, names)
-        if not self._referring(names):
+        if not self._referring(names, self._place(int(rows[0]))):
             return False
         self._aggregation(rows, described, order, loose, dims, names, coordinates)
         return True
@@ -223,14 +223,16 @@ class Builder:
     def _uses(self, key: Any, name: str, attributes: Mapping[str, Any]) -> None:
         self.used.append((key, name, attributes))
 
-    def _referring(self, names: Mapping[str, str]) -> bool:
+    def _referring(self, names: Mapping[str, str], place: str) -> bool:
         """Make used variables refer by the names in the dataset; return `False` if other arrays need other ones."""
         done = True
         for key, name, attributes in self.used:
-            if not self.contents.refer(name, attributes, names):
+            if not self.contents.refer(name, attributes, names, place):
                 done = False
                 words = [word for text in referring(attributes, names).values() for word in text.split()]
                 self.own[key] = self.contents.keys(words)
+        for _, name, attributes in self.used if done else ():
+            self.contents.settle(name, attributes, names)
         return done
 
     def _mapping(self, stated: Stated) -> str:

@@ -55,6 +55,8 @@ class Contents:
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         #: The references of variables, by names in this group, and the names that their files lack.
         self.refers: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
+        #: The first file of the arrays for which these hold.
+        self.places: dict[str, str] = {}
         #: Those of these names that denote variables of other files.
         self.outside: dict[str, frozenset[str]] = {}
         #: How the samples of features are stored, by the key of the coordinate of these.
@@ -63,8 +65,8 @@ class Contents:
         self._known: dict[Any, str] = {}
         self._keys: dict[str, Any] = {}
         self._growing: tuple[dict[Any, Any], ...] = (
-            self.dimensions, self.variables, self.arrays, self.refers, self.outside, self.samples, self._numbers,
-            self._known, self._keys,
+            self.dimensions, self.variables, self.arrays, self.refers, self.places, self.outside, self.samples,
+            self._numbers, self._known, self._keys,
         )  # fmt: skip
         self._undone: list[tuple[str, int]] = []
 
@@ -85,21 +87,27 @@ class Contents:
         """Return the keys of names, or the names themselves if they have none."""
         return tuple(self._keys.get(name, name) for name in names)
 
-    def refer(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str]) -> bool:
+    def refer(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str], place: str) -> bool:
         """Make a variable refer by the names here; return `False` if it already refers to something else.
 
-        Bounds that its file lacks are dropped.
+        Bounds that its file lacks are dropped. Arrays of the same file may use different ones of the same names.
         """
         gone = [k for k in BOUNDS if k in attributes and attributes[k] not in names]
         attributes = {k: v for k, v in attributes.items() if k not in gone}
         found = referring(attributes, names), absent(attributes, names)
         if name in self.refers:
-            return self.refers[name] == found
-        self.refers[name] = found
+            before = self.refers[name]
+            return before == found or (before[0] == found[0] and self.places.get(name) == place)
+        self.refers[name], self.places[name] = found, place
         one = self.variables[name]
         kept = {k: v for k, v in one.attributes.items() if k not in gone}
         self.variables[name] = replace(one, attributes={**kept, **found[0]})
         return True
+
+    def settle(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Note that a variable may refer to what an array has, though others with the same variable lack it."""
+        found, missing = self.refers[name]
+        self.refers[name] = found, missing & absent(attributes, names)
 
     def known(self, key: Any) -> str | None:
         """Return the name of the object that was added under a key, or `None`."""

@@ -144,7 +144,10 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
             others = ", ".join(x.name for x in differ if x is not axis)
             return Reason("part", what, one, other, others or "any other axis")
     if len(differ) > 1:
-        return Reason("axes", ", ".join(f[0] for f in found), [f[1] for f in found], [f[2] for f in found])
+        counted = ", ".join(axis.name for axis in differ if axis.counted)
+        remedy = f"nothing is joined along {counted}, whose places are only counted: {_COUNTED}" if counted else ""
+        what = ", ".join(f[0] for f in found)
+        return Reason("axes", what, [f[1] for f in found], [f[2] for f in found], remedy=remedy)
     (axis,) = differ
     for name, part in members.parts.items():
         if axis.name not in part.axes and part.code[a] != part.code[b]:

@@ -166,6 +166,19 @@ def region(time: float, *names: str) -> Described:
     return along_time(time, extra, ("time", "basin"), coordinates="basin")
 
 
+def test_no_more_files_are_asked_for_where_swaths_have_other_numbers_of_lines() -> None:
+    def swath(time: float, lines: int) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        add(root, "place", ("line", "pixel"), np.arange(2.0 * lines).reshape(lines, 2), **LATITUDE)
+        add(root, "tas", ("time", "line", "pixel"), np.zeros((1, lines, 2), "f4"), **TAS, coordinates="place")
+        return described(root)
+
+    found = reason(swath(0, 3), swath(1, 4))
+    assert (found.rule, found.what) == ("axes", "time, index 0 of latitude")
+    assert found.remedy.startswith("nothing is joined along index 0 of latitude, whose places are only counted: give")
+
+
 def test_labels_are_an_axis_in_the_order_in_which_they_are_met() -> None:
     boxes = boxes_of(region(0, "indian", "atlantic"), region(0, "pacific"))[1]
     assert (boxes.extent.tolist(), boxes.start[:, 1].tolist()) == ([[1, 3]], [0, 2])

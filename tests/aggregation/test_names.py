@@ -1,0 +1,73 @@
+"""Variables that several arrays share, and their names."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+
+LEVEL = {
+    "standard_name": "ocean_s_coordinate_g2",
+    "units": "1",
+    "positive": "up",
+    "formula_terms": "s: s_rho C: C eta: zeta depth: h depth_c: hc",
+}
+HEIGHT = {"standard_name": "sea_surface_height_above_geoid", "units": "m", "coordinates": "lon_rho lat_rho"}
+
+
+def staggered(path: Path, time: float, order: tuple[str, ...], depth: float = 50.0) -> str:
+    """Write one time of an ocean model: variables on three grids and levels over the surface and bottom of one."""
+    with netCDF4.Dataset(path, "w") as made:
+        for name, size in (("time", 1), ("s_rho", 2), ("y_rho", 3), ("x_rho", 4), ("y_u", 3), ("x_u", 3)):
+            made.createDimension(name, size)
+
+        def add(name: str, dims: str, values: Any, **attributes: str) -> None:
+            made.createVariable(name, "f8", dims.split())[...] = values
+            made[name].setncatts(attributes)
+
+        add("time", "time", time, standard_name="time", units="days since 2000-01-01")
+        add("s_rho", "s_rho", [-0.8, -0.2], **LEVEL)
+        add("C", "s_rho", [-0.7, -0.1], units="1")
+        add("hc", "", 20.0, units="m")
+        for grid in ("rho", "u"):
+            shape = [made.dimensions[f"{axis}_{grid}"].size for axis in "yx"]
+            for name, units in (("lat", "degrees_north"), ("lon", "degrees_east")):
+                add(f"{name}_{grid}", f"y_{grid} x_{grid}", np.arange(np.prod(shape)).reshape(shape), units=units)
+        add("h", "y_rho x_rho", depth, units="m", coordinates="lon_rho lat_rho")
+        for name in order:
+            if name == "zeta":
+                add("zeta", "time y_rho x_rho", time + np.arange(12.0).reshape(3, 4), **HEIGHT)
+                continue
+            grid = {"temp": "rho", "u": "u"}[name]
+            known = {"temp": "sea_water_temperature", "u": "sea_water_x_velocity"}[name]
+            add(
+                name, f"time s_rho y_{grid} x_{grid}", time,
+                standard_name=known, units="1", coordinates=f"lon_{grid} lat_{grid}",
+            )  # fmt: skip
+    return str(path)
+
+
+@pytest.mark.parametrize("order", list(permutations(("zeta", "temp", "u"))))
+def test_levels_over_one_surface_are_shared_by_arrays_on_all_grids(tmp_path, order) -> None:
+    found = cfagg.aggregate([staggered(tmp_path / f"{k}.nc", float(k), order) for k in range(2)])
+    assert set(found.data_vars) == {"C", "hc", "h", "zeta", "temp", "u"}
+    assert found.temp.dims[1] == found.u.dims[1] == "s_rho"
+    assert found.zeta.encoding["coordinates"] == found.h.encoding["coordinates"] == "lon_rho lat_rho"
+    np.testing.assert_array_equal(found.zeta.values[:, 0, 1], [1.0, 2.0])
+
+
+def test_levels_over_other_bottoms_are_not_shared(tmp_path) -> None:
+    files = [
+        staggered(tmp_path / "a.nc", 0.0, ("zeta", "temp")),
+        staggered(tmp_path / "b.nc", 1.0, ("zeta", "u"), depth=60.0),
+    ]
+    found = cfagg.aggregate(files)
+    assert {found.temp.dims[1], found.u.dims[1]} == {"s_rho", "s_rho_1"}
+    assert (found.h.values == 50).all()
+    assert (found.h_1.values == 60).all()
