@@ -246,5 +246,6 @@ def _unpacked(stated: Stated) -> np.dtype[Any]:
     said = [stated.attributes[name] for name in _PACKING if name in stated.attributes]
     if not said:
         return own
-    # Integers of more than 2 bytes have more digits than 4-byte floats.
-    return np.result_type(np.float32, *(np.asarray(v).dtype for v in said), *([np.float64] if own.itemsize > 2 else []))
+    # Integers of more than 2 bytes have more digits than 4-byte floats, and so have 8-byte ones.
+    wide = own.itemsize > (4 if own.kind == "f" else 2)
+    return np.result_type(np.float32, *(np.asarray(v).dtype for v in said), *([np.float64] if wide else []))

@@ -523,6 +523,25 @@ def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
         assert (one.shape, one.dtype, one.attrs) == ((0,), np.dtype("f8"), TAS)
 
 
+@pytest.mark.parametrize("options", [{"allow_no_identity": True}, {"relaxed_identities": True}], ids=str)
+def test_arrays_without_elements_or_coordinates_are_read_and_written(tmp_path: Path, options: dict[str, Any]) -> None:
+    files = [write(tmp_path / f"{n}.nc", {}, n) for n in (3, 0, 2)]
+    for n, path in zip((3, 0, 2), files, strict=True):
+        with netCDF4.Dataset(path, "a") as file:
+            file.createDimension("flash", n)
+            file.createVariable("id", "i2", ("flash",))[:] = np.arange(n)
+    found = cfagg.aggregate(files, output=tmp_path / "out.nc", relaxed_units=True, **options)
+    for one in (found, cfagg.read(tmp_path / "out.nc")):
+        assert sorted(one[name].shape for name in one.data_vars if name.startswith("id")) == [(0,), (2,), (3,)]
+
+
+def test_reals_with_a_scale_of_their_type_keep_that_type(tmp_path: Path) -> None:
+    for dtype, scale, expected in (("f4", np.float32(1), "f4"), ("f8", np.float32(1), "f8"), ("f4", 1.0, "f8")):
+        path = write(tmp_path / "a.nc", {"time": ([0.0], TIME)}, [280.5], {**TAS, "scale_factor": scale}, dtype=dtype)
+        found = cfagg.aggregate(path).tas
+        assert (found.dtype, float(found[0])) == (expected, 280.5)
+
+
 def test_reference_times_of_members_keep_their_bounds(tmp_path: Path) -> None:
     began = {"standard_name": "forecast_reference_time", "units": "days since 1999-12-01", "bounds": "began_bnds"}
     files = []

@@ -274,6 +274,7 @@ def _placed(
         if own.size is not None:  # each box has one point at most where places are only counted
             counted = live[own.size[own.code[live]] >= 0]
             count[counted, a] = own.size[own.code[counted]]
+            extent[box[counted], a] = 0  # also the size, where there are no elements
             np.maximum.at(extent[:, a], box[counted], count[counted, a])
         scattered |= {(m, a): where for m, where in found.scattered.items()}
         trimmed |= {(m, a): what for m, what in found.trimmed.items()}

@@ -87,7 +87,9 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     if rule == "equal" and options.on_overlap == "equal":
         return f"their values differ, or are too many to be compared: {_BY_RULE['equal'].replace(_IF_EQUAL, '')}"
     if rule == "attribute" and what == "name":
-        return "give both the same name in their files"
+        return (
+            "if they are the same quantity, give both the same name in their files; if they are two, nothing is wrong"
+        )
     return _BY_RULE[rule].format(what=what)
 
 
