@@ -99,7 +99,7 @@ class Builder:
         own = [*scalars, *own]
         coordinates = [name for name in own if name is not None and name not in dims.values()]
         for name, mapping in first.mappings.items():
-            names[mapping.name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
+            names[name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
         coordinates += self._companions(rows, described, dims, names)
         if not self._referring(names, self._place(int(rows[0]))):
             return False

@@ -6,7 +6,9 @@ for coordinate variables only, by lateral search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any, Literal, NamedTuple
 
 from cfagg.cf.lists import grid_mappings, interpolations, pairs
@@ -14,7 +16,7 @@ from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
 
 __all__ = [
     "DIMENSION_LISTS", "KEYED", "LISTS", "REFERRING", "WITH_A_GRAMMAR", "Reference", "Resolver", "names_in",
-    "references",
+    "references", "with_whole_paths",
 ]  # fmt: skip
 
 #: Attributes that list names of variables.
@@ -45,6 +47,12 @@ REFERRING = (*LISTS, *KEYED, *WITH_A_GRAMMAR)
 
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
+
+_NAMING = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"})
+_OF_MESHES = ("_connectivity", "_coordinates", "_dimension")
+
+#: A path that does not begin at the root.
+_RELATIVE = re.compile(r"(?<![^\s:])[^\s:/]+/[^\s:]*")
 
 #: ``elsewhere`` is not defined by CF: the only variable of that name is in a group that lateral search does not reach,
 #: because it is not a coordinate variable.  One rule reports it; the others treat it as found.
@@ -135,6 +143,20 @@ def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
             target, how = resolver.variable(name, variable.group)
             found.append(Reference(variable, attribute, name, key, target, how))
     return found
+
+
+def with_whole_paths(attributes: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    """Return attributes in which relative paths of variables and dimensions begin at the root.
+
+    >>> with_whole_paths({"grid_mapping": "../crs: x y", "units": "m/s"}, "/forecast/model")
+    {'grid_mapping': '/forecast/crs: x y', 'units': 'm/s'}
+    """
+    found = {
+        key: _RELATIVE.sub(lambda m: normpath(f"{group.rstrip('/')}/{m[0]}"), text)
+        for key, text in attributes.items()
+        if isinstance(text, str) and "/" in text and (key in _NAMING or key.endswith(_OF_MESHES))
+    }
+    return {**attributes, **found} if found else attributes
 
 
 def names_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:

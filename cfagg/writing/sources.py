@@ -89,6 +89,17 @@ def describing(variables: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return found
 
 
+def _describing(source: Source) -> set[str]:
+    """Return the paths of the variables that describe others, in whichever group."""
+    found = set()
+    for group in source.root.walk():
+        for word in describing({name: v.attributes for name, v in group.variables.items()}):
+            with suppress(CfaggError):
+                where, one = source.find_from(group.path, word)
+                found.add(_path(where, one.name))
+    return found
+
+
 def _path(group: Group, name: str) -> str:
     return f"{group.path.rstrip('/')}/{name}".lstrip("/")
 
@@ -121,6 +132,7 @@ class _Copying:
     def __init__(self, source: Source, opened: Callable[[str], Reader], to: str, wanted: set[str] | None) -> None:
         self.source, self.opened, self.to, self.wanted = source, opened, to, wanted
         self.holding = _holding(source)
+        self.describing = _describing(source)
         self.losses: list[Loss] = []
         # Arrays of an aggregation file are copied; those of other files stay there.
         self.stay = not source.root.has_aggregations and not isinstance(source, JoinedSource)
@@ -128,7 +140,6 @@ class _Copying:
     def group(self, group: Group) -> Content:
         """Return one group and its descendants."""
         variables: dict[str, Held | Aggregated] = {}
-        words = describing({name: v.attributes for name, v in group.variables.items()})
         for name, one in (group.variables | group.private).items():
             path, private = _path(group, name), name in group.private
             if private and (self.to == "CF-1.13" or not (is_private(one.attributes) or path in self.holding)):
@@ -138,7 +149,7 @@ class _Copying:
             reader = self.opened(path)
             if isinstance(one, Aggregation):
                 variables[name] = aggregated(one, reader)
-            elif self.stay and is_referable(one.dims) and one.dims != (name,) and name not in words:
+            elif self.stay and is_referable(one.dims) and one.dims != (name,) and path not in self.describing:
                 attributes = self._said(one.attributes, one.dtype, path)
                 variables[name] = elsewhere(name, one.dims, reader, attributes, self.to)
             else:

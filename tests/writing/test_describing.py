@@ -78,3 +78,14 @@ def test_only_data_become_aggregations(tmp_path: Path, case: str, to: str, way: 
         assert target["tas"].dimensions == ()
         tas = source["tas"][...]
     np.testing.assert_array_equal(cfagg.open_array(tmp_path / "b.nc", "tas")[...], tas)
+
+
+def test_what_describes_variables_of_another_group_stands_in_the_file(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        for name in ("lat", "other"):
+            file.createGroup("outer").createVariable(name, "i4", ("x",))[:] = [1, 2]
+        file["outer"].createGroup("inner").createVariable("tas", "i4", ("x",)).coordinates = "/outer/lat"
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", to="CF-1.13")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert [file[f"outer/{name}"].dimensions for name in ("lat", "other")] == [("x",), ()]

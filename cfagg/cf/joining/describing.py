@@ -28,7 +28,7 @@ from cfagg.cf.joining.values import meant
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import default_fill
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
-from cfagg.cf.references import Resolver
+from cfagg.cf.references import Resolver, with_whole_paths
 from cfagg.errors import LimitError
 from cfagg.model.dataset import Dataset, SharedAttributes, Variable, enumeration_of
 
@@ -155,7 +155,7 @@ class _File:
             axes,
             plan.along,
             parts,
-            {self._variables[i].name: self._stated(i) for i in plan.mappings} if plan.mappings else {},
+            {(one := self._stated(i)).name: one for i in plan.mappings} if plan.mappings else {},
             around(variable),
             plan.problem or _emptiness(variable),
             self._contents(plan, axes) if self._compares else b"",
@@ -182,7 +182,8 @@ class _File:
         key = self._keys[number] if fill is None else (self._keys[number], "unwritten")
         found = _stated.get(key)
         if found is None:
-            attributes = v.attributes if fill is None else {**v.attributes, "_FillValue": fill}
+            own = with_whole_paths(v.attributes, v.group.path)
+            attributes = own if fill is None else {**own, "_FillValue": fill}
             found = _stated.setdefault(key, Stated(v.path.lstrip("/"), _apart(v.dims), v.dtype, v.kind, attributes))
         return found
 
