@@ -19,6 +19,7 @@ from cfagg.aggregation.names import (
     content_key,
     dimension_name,
     dimension_order,
+    is_listed,
     names_beside,
     note_name,
     of_dimension,
@@ -91,13 +92,13 @@ class Builder:
         # The array itself may lack the dimension of features, and those of variables with a range for each feature.
         beside = {i: dimension_name(alike, i, ()) for i in first.axes if i not in order and i in first.along.values()}
         for identity, called in beside.items():
-            self._axis(rows, described, identity, called, dims, names)
+            found = self._axis(rows, described, identity, called, dims, names)
+            own += [found] if is_listed(first, first.axes[identity].stated) else []
             names.update({of_dimension(d): dims[identity] for d, i in first.along.items() if i == identity})
         scalars = [
             self._axis(rows, described, i, None, dims, names) for i in first.axes if i not in order and i not in beside
         ]
-        own = [*scalars, *own]
-        coordinates = [name for name in own if name is not None and name not in dims.values()]
+        coordinates = [name for name in (*scalars, *own) if name is not None and name not in dims.values()]
         for name, mapping in first.mappings.items():
             names[name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
         coordinates += self._companions(rows, described, dims, names)
@@ -266,8 +267,7 @@ class Builder:
             if self.ragged or first.role == "mesh":
                 for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
                     names[of_dimension(dim)] = new
-            if first.role == "coordinates":
-                found.append(name)
+            found += [name] if first.role == "coordinates" or is_listed(described[0], first.stated) else []
         return found
 
     def _shifted(self, own: Mapping[int, Companion], axis: str) -> dict[int, Companion]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.joined_source import variable_of
 from cfagg.arrays.source import Group, Variable
-from cfagg.cf.joining import Described
+from cfagg.cf.joining import Described, Stated
 from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING
 from cfagg.model import Aggregation
 
@@ -24,6 +24,7 @@ __all__ = [
     "content_key",
     "dimension_name",
     "dimension_order",
+    "is_listed",
     "names_beside",
     "note_name",
     "of_dimension",
@@ -276,6 +277,12 @@ def note_name(names: dict[str, str], described: Sequence[Described], identity: s
         for dim, axis in one.along.items():
             if axis == identity:
                 names.setdefault(dim, new)
+
+
+def is_listed(one: Described, other: Stated) -> bool:
+    """Return whether a variable lists another among its coordinates, such as the names of its features."""
+    listed = (one.stated.text("coordinates") or "").split()
+    return other.name.rpartition("/")[2] in {word.rpartition("/")[2] for word in listed}
 
 
 def names_beside(described: Sequence[Described], identity: str) -> set[str]:

@@ -146,3 +146,26 @@ def test_times_along_a_dimension_that_is_only_counted_are_joined_where_it_gets_a
             number[:] = [2 * k, 2 * k + 1]
     with cfagg.aggregate(files) as found:
         assert found["ta"].shape == (2, 4, 3)
+
+
+@pytest.mark.parametrize("listed", ["", " name profile"])
+def test_names_of_features_are_listed_as_coordinates_where_their_file_does(tmp_path: Path, listed: str) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.featureType = "timeSeriesProfile"
+        for dim, values, name, own in (
+            ("station", [1, 2], "name", {"cf_role": "timeseries_id"}),
+            ("feature", [1, 2, 3], "profile", {"cf_role": "profile_id"}),
+            ("feature", [2, 1, 1], "count", {"sample_dimension": "obs"}),
+            ("feature", [0, 0, 1], "index", {"instance_dimension": "station"}),
+            ("feature", [0, 1, 2], "time", TIME),
+            ("obs", [0, 1, 2, 3], "z", ALTITUDE),
+            ("obs", [5, 6, 7, 8], "ta", {**DATA, "coordinates": f"time z{listed}"}),
+        ):
+            if dim not in file.dimensions:
+                file.createDimension(dim, len(values))
+            made = file.createVariable(name, "f8" if name in ("time", "z", "ta") else "i4", (dim,))
+            made.setncatts(own)
+            made[:] = values
+    cfagg.aggregate([tmp_path / "a.nc"], output=tmp_path / "b.nc")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert sorted(file["ta"].coordinates.split()) == sorted(f"time z{listed}".split())
