@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,6 +61,8 @@ class Scanned:
     seen: Seen | None = None
     #: Its variables that belong to none of `described`, such as coordinates of dimensions that no data have.
     unused: tuple[str, ...] = ()
+    #: Its variables of types that netCDF lacks, such as references in HDF5, which belong to no array either.
+    untyped: tuple[str, ...] = ()
     #: Whether it refers to other files: as an aggregation, or by references to chunks.
     refers: bool = False
 
@@ -118,7 +121,21 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
             described = [one for one in described if one.stated.name not in aside]
             unused = tuple(name for name in unused if name not in aside)
         refers = aggregates or dataset.format == KERCHUNK
-        return Scanned(place, state, dataset.format, tuple(described), unused=unused, refers=refers)
+        if untyped := _untyped(dataset, place, how):
+            described = [one for one in described if one.stated.name not in untyped]
+        return Scanned(place, state, dataset.format, tuple(described), unused=unused, untyped=untyped, refers=refers)
+
+
+def _untyped(dataset: Dataset, place: str, how: How) -> tuple[str, ...]:
+    """Return the paths of variables of an HDF5 file that the netCDF library leaves out."""
+    if all(v.kind != "other" or v.enumeration is not None for v in dataset.variables):
+        return ()
+    from cfagg.arrays.opening import open_any
+
+    with contextlib.suppress(CfaggError):
+        groups = open_any(place, how.links).root.walk()
+        return tuple(f"{group.path}/{name}".lstrip("/") for group in groups for name in group.untyped)
+    return ()
 
 
 def _unused(dataset: Dataset, described: Sequence[Described]) -> tuple[str, ...]:

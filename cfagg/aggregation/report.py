@@ -121,14 +121,18 @@ class Why:
         return facts_html("Joined" if self.joined else "Apart", facts, [("variables", self.answers)])
 
 
-def _unused(joined: Joined) -> list[str]:
-    """Return a note on each variable that is in no array, such as coordinates of dimensions that no data have."""
-    found: dict[str, list[str]] = {}
+def _left_out(joined: Joined) -> list[str]:
+    """Return a note on each variable that is in no array: coordinates of dimensions that no data have, odd types."""
+    found: dict[tuple[str, str], list[str]] = {}
     for one in joined.scanned:
-        for name in one.unused:
-            found.setdefault(name, []).append(str(one.place))
-    where = {name: places[0] if len(places) == 1 else f"{len(places):,} files" for name, places in found.items()}
-    return [f"{name!r} is left out: no data variable of {of} uses it" for name, of in where.items()]
+        for names, text in (
+            (one.unused, "no data variable of {} uses it"),
+            (one.untyped, "netCDF lacks its type ({})"),
+        ):
+            for name in names:
+                found.setdefault((name, text), []).append(str(one.place))
+    where = {key: places[0] if len(places) == 1 else f"{len(places):,} files" for key, places in found.items()}
+    return [f"{name!r} is left out: {text.format(of)}" for (name, text), of in where.items()]
 
 
 class Report:
@@ -158,7 +162,7 @@ class Report:
         self._names = list(names) or _numbered([joined.described[int(own[0])].stated.name for own in self._rows])
         self._dropped = list(dropped) or [()] * len(self._rows)
         self._made: dict[int, GroupFacts] = {}
-        self.losses, self.notes = tuple(losses), (*notes, *_unused(joined))
+        self.losses, self.notes = tuple(losses), (*notes, *_left_out(joined))
         #: How remedies and notes are worded: for the command, with options instead of keywords.
         self.wording: Callable[[str], str] = str
 
