@@ -82,7 +82,10 @@ def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
 
 
 def _what(c: Context, v: Variable) -> str:
-    return _AXES[axis_of(c, v) or "T"]
+    """Return what a coordinate is; those of a projection are no latitudes."""
+    standard = v.text("standard_name") or ""
+    axis = axis_of(c, v) or "T"
+    return f"{axis} coordinate" if axis in "XY" and standard.startswith("projection_") else _AXES[axis]
 
 
 @rule("COO008", each=lambda c: c.with_attribute("_FillValue", "missing_value"))

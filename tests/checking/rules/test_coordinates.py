@@ -283,6 +283,12 @@ def test_a_dimension_called_like_a_latitude_may_have_auxiliary_coordinates() -> 
     assert codes(text, "COO006") == []
 
 
+def test_a_coordinate_of_a_projection_is_not_called_a_latitude() -> None:
+    text = """netcdf a { dimensions: y = 4 ; variables: float q(y) ; q:coordinates = "ygrid" ;
+    float ygrid(y) ; ygrid:units = "m" ; ygrid:axis = "Y" ; ygrid:standard_name = "projection_y_coordinate" ; }"""
+    assert "has the Y coordinate 'ygrid'" in findings(text, "COO006")[0].message
+
+
 def test_a_name_in_other_letters_is_told_what_is_there() -> None:
     (found,) = findings(grid('t:coordinates = "LAT" ;'), "COO009")
     assert "'lat' exists" in found.message
