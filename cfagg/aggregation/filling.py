@@ -399,7 +399,8 @@ class Builder:
         shared = (f"{one}:{left}" for _, one, _ in self.used for left in self.left.get(one, ()))
         self.differing.append((*differing, *dict.fromkeys(shared)))
         array = self.contents.variables[name]
-        attributes = {k: v for k, v in array.attributes.items() if k != "coordinates"}
+        # Tie points are left out.
+        attributes = {k: v for k, v in array.attributes.items() if k not in ("coordinates", "coordinate_interpolation")}
         self.contents.refers[name] = {}, absent(attributes, names)
         self.contents.outside[name] = frozenset(str(first.around.get("external_variables") or "").split())
         attributes = renamed(attributes, names)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
 from cfagg.arrays.store_state import Documents
 from cfagg.cf.joining import Described, Options, describe_all
+from cfagg.cf.references import Resolver, references
 from cfagg.conventions.aside import set_aside
 from cfagg.errors import CfaggError, SourceError
 from cfagg.formats.metadata.stores import LocalStore
@@ -33,6 +34,11 @@ __all__ = ["FileState", "How", "Scanned", "scan_one"]
 _REFERRING = (
     "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms", "grid_mapping",
 )  # fmt: skip
+
+#: Attributes that name tie points and what belongs to them.
+_OF_TIE_POINTS = frozenset(
+    {"coordinate_interpolation", "tie_point_mapping", "interpolation_parameters", "bounds_tie_points"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class Scanned:
     seen: Seen | None = None
     #: Its variables that belong to none of `described`, such as coordinates of dimensions that no data have.
     unused: tuple[str, ...] = ()
+    #: Those of these that make up subsampled coordinates, which arrays of several files do not have.
+    subsampled: tuple[str, ...] = ()
     #: Its variables of types that netCDF lacks, such as references in HDF5, which belong to no array either.
     untyped: tuple[str, ...] = ()
     #: Whether it refers to other files: as an aggregation, or by references to chunks.
@@ -123,7 +131,19 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
         refers = aggregates or dataset.format == KERCHUNK
         if untyped := _untyped(dataset, place, how):
             described = [one for one in described if one.stated.name not in untyped]
-        return Scanned(place, state, dataset.format, tuple(described), unused=unused, untyped=untyped, refers=refers)
+        return Scanned(
+            place, state, dataset.format, tuple(described), unused=unused, subsampled=_subsampled(dataset, unused),
+            untyped=untyped, refers=refers,
+        )  # fmt: skip
+
+
+def _subsampled(dataset: Dataset, unused: Sequence[str]) -> tuple[str, ...]:
+    """Return which of the unused variables are tie points, or belong to these."""
+    if not unused or all("coordinate_interpolation" not in v.attributes for v in dataset.variables):
+        return ()
+    found = references(dataset, Resolver(dataset))
+    named = {one.target.path.lstrip("/") for one in found if one.target and one.attribute in _OF_TIE_POINTS}
+    return tuple(name for name in unused if name in named)
 
 
 def _untyped(dataset: Dataset, place: str, how: How) -> tuple[str, ...]:

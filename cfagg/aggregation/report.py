@@ -126,7 +126,8 @@ def _left_out(joined: Joined) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for one in joined.scanned:
         for names, text in (
-            (one.unused, "no data variable of {} uses it"),
+            ([n for n in one.unused if n not in one.subsampled], "no data variable of {} uses it"),
+            (one.subsampled, "aggregations have no subsampled coordinates ({})"),
             (one.untyped, "netCDF lacks its type ({})"),
         ):
             for name in names:

@@ -59,7 +59,7 @@ _BY_PROBLEM = (
     ("occurs twice", "give the second one a name of its own"),
     ("type is defined by its file", "write it as numbers or text"),
     ("ragged array", "give its features names by a variable with cf_role, and counts or indices that are integers"),
-    ("is subsampled", "write the coordinate in full"),
+    ("subsampled", "write the coordinates in full"),
     ("are not bounds of", "correct the attribute bounds, or the dimensions of what it names"),
 )  # fmt: skip
 

@@ -120,6 +120,7 @@ class _Field(Gathering):
         self._check_units(name)
         if variable.kind == "other" and variable.enumeration is None:  # the meaning of its values is not compared
             self.problems.append("its type is defined by its file")
+        self.problems += ["its coordinates are subsampled"] * ("coordinate_interpolation" in variable.attributes)
         twice = [d for k, d in enumerate(variable.dims) if d in variable.dims[:k]]
         self.problems += [f"its dimension {dimension!r} occurs twice" for dimension in twice]
         for dimension in variable.dims:
