@@ -171,7 +171,9 @@ class Builder:
             self._coordinate(name, spans, made, bounds, own[0], content)
             if part is not None:
                 self.contents.head(name, part)
-        self._uses(content, name, {k: v for k, v in stated.attributes.items() if k not in BOUNDS})
+        # Of a mesh, also arrays elsewhere use bounds.
+        used = {k: v for k, v in stated.attributes.items() if k not in BOUNDS or part is not None}
+        self._uses(content, name, used)
         names[stated.name] = names[said] = name
         self.left[name] = made.master.differing
         variable = self.contents.variables[name]
@@ -200,11 +202,15 @@ class Builder:
             own = contents.free(of.name.rpartition("/")[2], ("bounds", key))
             vertex, n = of.dims[-1].rpartition("/")[2] if len(of.dims) > len(first.stated.dims) else "bnds", 0
             n = bounds.values.shape[1]
-            last = contents.dimension(vertex, n, ("size", vertex, n))
+            of_mesh = vertex in self.mesh.dims
+            last = contents.dimension(vertex, n, self._sized(vertex, n) if of_mesh else ("size", vertex, n))
             attributes["climatology" if "climatology" in first.stated.attributes else "bounds"] = own
             array = bounds.values if spans else bounds.values.reshape(n)
             said = {k: v for k, v in bounds.master.all_attributes().items() if k in of.attributes}
             contents.add(own, (*spans, last), array, said)
+            if of_mesh:
+                base = of.name.rpartition("/")[2]
+                contents.head(own, ("companion", base, (*spans, last), content_key(array), _frozen(said)))
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
 
     def _place(self, row: int) -> str:

@@ -201,6 +201,47 @@ def test_arrays_at_faces_and_nodes_of_one_mesh_share_it(tmp_path: Path, files: i
             assert found[name].dims[0] == dim
 
 
+def with_corners(path: str, wide: float = 0.5, *, first: bool = False) -> None:
+    """Add coordinates of faces with bounds to a file with a mesh, and winds at its nodes, `first` or last."""
+    with netCDF4.Dataset(path, "a") as file:
+        for name, own in (("fx", LONGITUDE), ("fy", LATITUDE)):
+            file.createVariable(name, "f8", ("face",)).setncatts({**own, "bounds": f"{name}_corners"})
+            file.createVariable(f"{name}_corners", "f8", ("face", "three"))[...] = [[0, 0, wide], [1, 1, 1 - wide]]
+            file[name][...] = [0.25, 0.75]
+        file["mesh"].setncatts({"face_coordinates": "fx fy", "node_dimension": "node", "face_dimension": "face"})
+        file["ta"].coordinates = "fx fy"
+        said = {"standard_name": "eastward_wind", "units": "m s-1", "mesh": "mesh", "location": "node"}
+        file.createVariable("ua", "f4", ("time", "node")).setncatts(said | {"coordinates": "x y"})
+        file["ua"][...] = file["time"][0]
+    if first:
+        with xr.open_dataset(path, decode_cf=False) as file:
+            made = file.load()
+        made[["ua", *(name for name in made.variables if name != "ua")]].to_netcdf(path)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("files", [1, 2])
+def test_arrays_share_a_mesh_whose_faces_have_bounds(tmp_path: Path, files: int, *, first: bool) -> None:
+    paths = [mesh(tmp_path / f"{k}.nc", k) for k in range(files)]
+    for path in paths:
+        with_corners(path, first=first)
+    with cfagg.aggregate(paths, decode_times=False) as found:
+        assert " ".join(sorted(map(str, found.variables))) == "fx fx_corners fy fy_corners mesh nodes ta time ua x y"
+        assert set(found.sizes) == {"time", "face", "node", "three"}
+        assert found["fx"].attrs["bounds"] == "fx_corners"
+        npt.assert_array_equal(found["fx_corners"].values, [[0, 0, 0.5], [1, 1, 0.5]])
+
+
+def test_arrays_at_nodes_have_the_bounds_of_the_faces_of_their_own_mesh(tmp_path: Path) -> None:
+    paths = [mesh(tmp_path / f"{k}.nc", k) for k in range(2)]
+    for k, path in enumerate(paths):
+        with_corners(path, 0.5 + k)
+    with cfagg.aggregate(paths, decode_times=False) as found:
+        for name, wide in (("ua", 0.5), ("ua_1", 1.5), ("ta", 0.5), ("ta_1", 1.5)):
+            faces = found[found[found[name].attrs["mesh"]].attrs["face_coordinates"].split()[0]]
+            npt.assert_array_equal(found[faces.attrs["bounds"]].values, [[0, 0, wide], [1, 1, 1 - wide]])
+
+
 @pytest.mark.parametrize("change", ["nodes", "x"])
 def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) -> None:
     files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]
