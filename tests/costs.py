@@ -21,7 +21,7 @@ __all__ = ["affordable", "measured"]
 COSTS = Path(__file__).with_name("costs.txt")
 
 #: Processor seconds that one test, with all its parameters, may take in `make test`.
-DAILY = 0.08
+DAILY = 0.07
 
 #: Tests that take less with all their parameters are not listed.
 _LEAST = 0.1
