@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from cfagg.aggregation.names import (
 )
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import frozen, plain
-from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, places_of, with_units
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, mean_the_same, places_of, with_units
 
 __all__ = ["Builder"]
 
@@ -306,7 +306,7 @@ class Builder:
         ]
         # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
-        if first.named and _are_equal(own.values()):
+        if first.named and all(mean_the_same(first, other) for other in {id(c): c for c in own.values()}.values()):
             new = []
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
@@ -413,20 +413,6 @@ class Builder:
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
         self.contents.variables[name] = replace(array, attributes=attributes)
-
-
-def _are_equal(parts: Iterable[Companion]) -> bool:
-    """Return whether companions have equal values in equal units."""
-    first, *others = {id(part): part for part in parts}.values()
-    return all(
-        first.stated.text("units") == other.stated.text("units")
-        and (
-            first.digest == other.digest != b""
-            if first.values is None or other.values is None
-            else np.array_equal(first.values, other.values)
-        )
-        for other in others
-    )
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -152,6 +152,14 @@ def test_equal_constants_of_two_simulations_are_one(tmp_path) -> None:
     assert found.tas_1.values.tolist() == [[100, 100.5], [101, 101.5]]
 
 
+def test_constants_of_an_aggregation_file_are_not_compared(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0]] * 3)
+    cfagg.aggregate(names[:2], output=tmp_path / "both.nc", on_overlap="equal")
+    found = cfagg.aggregate([tmp_path / "both.nc", names[2]], on_overlap="equal")
+    assert {"orog", "orog_1", "tas"} <= set(found.data_vars)
+    assert found.tas.sizes["time"] == 3
+
+
 def test_an_aggregation_in_which_equal_constants_are_one_grows_as_if_written_at_once(tmp_path) -> None:
     names = constants(tmp_path, [[3.0, 4.0], [3.0, 5.0], [3.0, 4.0], [3.0, 5.0]])
     cfagg.aggregate(names, output=tmp_path / "whole.nc", on_overlap="equal")

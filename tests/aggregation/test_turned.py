@@ -6,6 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import numpy.testing as npt
 import pytest
@@ -358,6 +359,15 @@ def test_equal_flags_are_one_even_if_they_name_the_time_of_their_file(
     assert found.tas.dims == ("time", "y", "x")
     assert found.flag.dims == ("y", "x")
     npt.assert_array_equal(found.flag.values, OBLONG)
+
+
+def test_equal_numbers_that_are_packed_otherwise_are_no_equal_flags(tmp_path: Path) -> None:
+    names = images(tmp_path, [OBLONG, OBLONG])
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(name, "a") as file:
+            file["flag"].scale_factor = 1.0 + k
+    found = cfagg.aggregate(names)
+    npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [OBLONG, 2 * OBLONG])
 
 
 @pytest.mark.parametrize("step", [0, 10])

@@ -12,7 +12,7 @@ from cfagg.cf.joining.reform import in_one_calendar
 from cfagg.cf.joining.samples import is_missing, with_samples, without_features
 from cfagg.cf.joining.turning import places_of, turned
 from cfagg.cf.joining.tying import tied
-from cfagg.cf.joining.values import with_units, with_units_of
+from cfagg.cf.joining.values import mean_the_same, with_units, with_units_of
 
 __all__ = [
     "Axis",
@@ -34,6 +34,7 @@ __all__ = [
     "interned",
     "is_missing",
     "join",
+    "mean_the_same",
     "members_of",
     "places_of",
     "tied",

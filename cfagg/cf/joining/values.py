@@ -19,7 +19,8 @@ from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggError
 
 __all__ = [
-    "canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked", "with_units", "with_units_of",
+    "canonical_values", "first_difference", "in_units_of", "mean_the_same", "meant", "shown", "unpacked", "with_units",
+    "with_units_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -105,6 +106,15 @@ def meant(part: Companion) -> Array:
         none = fill.item() if fill.dtype.kind in "iu" and fill.size == 1 else -1
         return np.where(values == none, -1, values.astype(np.int64) - first)
     return unpacked(values, part.stated)
+
+
+def mean_the_same(one: Companion, other: Companion) -> bool:
+    """Return whether companions have equal units, and equal values once unpacked; many are compared by digest."""
+    if any(one.stated.text(name) != other.stated.text(name) for name in ("units", "calendar")):
+        return False
+    if one.values is None or other.values is None:
+        return one is other or one.digest == other.digest != b""
+    return first_difference(meant(one), meant(other)) is None
 
 
 def first_difference(a: Array, b: Array) -> tuple[Any, Any] | None:
