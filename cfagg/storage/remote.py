@@ -34,6 +34,8 @@ _S3_OPTIONS = (
 _KEPT = "/%:@!$&'()*+,;=-_.~"
 #: Error codes of object stores for credentials that have expired.
 _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
+#: How a web page begins.
+_PAGE = re.compile(rb"\s*<(?:!doctype|html)", re.IGNORECASE)
 #: Web servers report modification times in whole seconds.
 _STEP = 10**9
 #: Maximum number of pages of a listing, each of a thousand names.
@@ -104,11 +106,8 @@ class HttpSource(RemoteSource):
             if len(reply.body) == int(reply.headers.get("content-length", -1)) and start == 0:
                 # The whole object is no larger than the range.
                 return Part(reply.body, len(reply.body), tag, settled)
-            if reply.headers.get("content-type", "").lower().startswith("text/html"):
-                raise UnsupportedError(
-                    f"{self.path}/{key}: the server sends an HTML page, perhaps a login page, or does not support byte "
-                    f"ranges; give {self._remedy} as storage_options=, or copy it to this machine"
-                )
+            if _is_html(reply):
+                raise self._page(key)
             raise UnsupportedError(
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
@@ -153,6 +152,9 @@ class HttpSource(RemoteSource):
     def _there(self, key: str, reply: Reply) -> bool:
         """Return whether an object exists; `AccessError` if reading is refused, even if only because it is missing."""
         if reply.status in (200, 206):
+            if _is_html(reply) and _PAGE.match(reply.body):
+                # It may be as long as the data that were asked for.
+                raise self._page(key)
             return True
         if reply.status in (404, 410):
             return False
@@ -173,6 +175,13 @@ class HttpSource(RemoteSource):
         hint = f"; the bucket is in the region {region!r}: give it as storage_options={{'region': …}}" if region else ""
         raise FragmentReadError(
             f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + note if note else ''}"
+        )
+
+    def _page(self, key: str) -> UnsupportedError:
+        """Return the error about a page in place of an object."""
+        return UnsupportedError(
+            f"{self.path}/{key}: the server sends an HTML page, perhaps a login page, or does not support byte "
+            f"ranges; give {self._remedy} as storage_options=, or copy it to this machine"
         )
 
     @property
@@ -267,6 +276,10 @@ class S3Source(HttpSource):
     @property
     def _remedy(self) -> str:
         return "'access_key_id' and 'secret_access_key'"
+
+
+def _is_html(reply: Reply) -> bool:
+    return reply.headers.get("content-type", "").lower().startswith("text/html")
 
 
 def _time(reply: Reply, name: str) -> int:

@@ -283,3 +283,14 @@ def test_a_page_in_place_of_data_is_called_one(server: Server) -> None:
     }  # as small as of a directory
     with pytest.raises(SourceNotFoundError, match="check the address, and in a browser whether a login page is sent"):
         cfagg.read(f"{server.url}/temperature.nca")
+
+
+def test_a_page_as_long_as_a_chunk_is_no_chunk(server: Server, tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "b.zarr", name="a", data=np.arange(100, dtype="u1"), chunks=(50,), compressors=None)
+    page = b"\n<!DOCTYPE html><p>Please log in.</p></html>".ljust(50)
+    for status, headers in ((200, {}), (206, {"Content-Range": "bytes 0-49/50"})):
+        server.rules = {"/c/1$": [Page(status, page, {"Content-Type": "text/html", **headers})] * 9}
+        array = cfagg.open_array(f"{server.url}/b.zarr", "a")
+        assert array[:50].tolist() == list(range(50))
+        with pytest.raises(UnsupportedError, match=r"b\.zarr/a/c/1: the server sends an HTML page"):
+            array[:]
