@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cfagg.aggregation.arrays import Arrays
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.linking import Mesh, large_key, mesh_of, ragged_key
+from cfagg.aggregation.matrix import irregular
 from cfagg.aggregation.names import (
     BOUNDS,
     Contents,
@@ -306,8 +307,10 @@ class Builder:
         ]
         # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
-        if first.named and all(mean_the_same(first, other) for other in {id(c): c for c in own.values()}.values()):
-            new = []
+        known = [a for a in axes if a is not None]
+        turned = irregular(boxes, rows, known) | boxes.flipped[np.ix_(rows, known)].any(axis=1)  # compared as stored
+        if first.named and not turned.any():
+            new = [] if all(mean_the_same(first, c) for c in {id(c): c for c in own.values()}.values()) else new
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
         base = spans[0] if first.stated.dims == (first.stated.name,) and len(spans) == 1 else base

@@ -99,14 +99,17 @@ def netcdf_attributes(
 
 
 def _packing_of_one_type(attributes: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a number of a packing in the type of the other, which CF section 8.1 demands, where JSON gave it none.
+    """Return both numbers of a packing in one type, which CF section 8.1 demands, where JSON gave them none.
 
-    A scale of 0.10000000149011612 is plainly a float, and an offset of 0.0 may be one.
+    A scale of 0.10000000149011612 is plainly a float, and an offset of 0.0 or 0 may be one; 273.15 is none.
     """
-    both = {n: kept[n] for n in ("scale_factor", "add_offset") if n in kept and isinstance(attributes[n], float)}
-    if {getattr(v, "dtype", None) for v in both.values()} != {np.dtype("f4"), np.dtype("f8")}:
+    both = {n: kept[n] for n in ("scale_factor", "add_offset") if n in kept and type(attributes[n]) in (int, float)}
+    types = {v.dtype for v in both.values()}
+    if len(types) < 2 or not any(one.kind == "f" for one in types):
         return {}
-    return {n: np.float32(v) for n, v in both.items() if float(np.float32(v)) == v}
+    with np.errstate(over="ignore"):
+        short = np.dtype("f4") in types and all(float(np.float32(v)) == v for v in both.values())
+    return {n: (np.float32 if short else np.float64)(v) for n, v in both.items()}
 
 
 def expressible(

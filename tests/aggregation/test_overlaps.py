@@ -122,6 +122,31 @@ def test_equal_numbers_with_another_meaning_are_no_equal_constants(tmp_path) -> 
     assert "orog_2" not in found
 
 
+def test_equal_numbers_in_the_other_direction_are_no_equal_constants(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0]] * 3)
+    with netCDF4.Dataset(names[1], "a") as made:
+        made["lat"][:] = [2.0, 1.0]
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert [dict(zip(a.values, found[a.dims[0]].values, strict=True)) for a in (found.orog, found.orog_1)] == [
+        {3.0: 1.0, 4.0: 2.0},
+        {3.0: 2.0, 4.0: 1.0},
+    ]
+    assert "orog_2" not in found
+
+
+def test_equal_numbers_of_a_transposed_file_are_no_equal_constants(tmp_path) -> None:
+    names, square = [], np.arange(9.0).reshape(3, 3)
+    for k, dims in enumerate(["yx", "xy"]):
+        made = xr.Dataset({"orog": (tuple(dims), square, {"standard_name": "surface_altitude", "units": "m"})})
+        lat = square if dims == "yx" else square.T
+        made.coords["lat"] = (tuple(dims), lat, {"standard_name": "latitude", "units": "degrees_north"})
+        names.append(tmp_path / f"{k}.nc")
+        made.to_netcdf(names[-1])
+    found = cfagg.aggregate(names, on_overlap="equal")
+    orog = [found[name].transpose("y", "x").values for name in ("orog", "orog_1")]
+    np.testing.assert_array_equal(orog, [square, square.T])
+
+
 @pytest.mark.parametrize("limit", ["_COMPARED", "_KEPT"])
 def test_values_that_are_too_many_to_be_compared_stay_apart(tmp_path, monkeypatch, limit) -> None:
     monkeypatch.setattr(describing, limit, 1)

@@ -370,6 +370,77 @@ def test_equal_numbers_that_are_packed_otherwise_are_no_equal_flags(tmp_path: Pa
     npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [OBLONG, 2 * OBLONG])
 
 
+def test_equal_numbers_in_the_other_direction_are_no_equal_flags(tmp_path: Path) -> None:
+    names = images(tmp_path, [OBLONG, OBLONG])
+    with netCDF4.Dataset(names[1], "a") as file:
+        file["y"][:] = file["y"][:][::-1]
+    found = cfagg.aggregate(names)
+    for name, step in (("tas", 1), ("flag", 0)):
+        npt.assert_array_equal(found[name].transpose("time", "y", "x").values, [OBLONG, OBLONG[::-1] + step])
+
+
+def test_equal_numbers_of_a_transposed_file_are_no_equal_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describing, "_KEPT", 1)
+    names, square = [], np.arange(9.0).reshape(3, 3)
+    for k, dims in enumerate(["yx", "xy"]):
+        stored = square if dims == "yx" else square.T
+        own = xr.Dataset({"tas": (tuple(dims), stored, {"standard_name": "air_temperature", "units": "K"})})
+        own["lat"] = (tuple(dims), stored, {"standard_name": "latitude", "units": "degrees_north"})
+        own["time"] = ((), float(k), {"standard_name": "time", "units": "days since 2000-01-01"})
+        own["flag"] = (tuple(dims), square, {"standard_name": "status_flag", "units": "1", "coordinates": "time"})
+        own.tas.attrs |= {"ancillary_variables": "flag", "coordinates": "time lat"}
+        names.append(tmp_path / f"{k}.nc")
+        own.to_netcdf(names[-1])
+    found = cfagg.aggregate(names)
+    npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [square, square.T])
+
+
+@pytest.mark.parametrize("dims", ["y", "yx"])
+@pytest.mark.parametrize("naming", [False, True])
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [("bad good", False), ("good  bad", True), (None, True), ("bad good", True)],
+)
+def test_equal_numbers_of_flags_with_another_meaning_are_no_equal_flags(
+    tmp_path: Path, other: str | None, dims: str, *, naming: bool, same: bool
+) -> None:
+    names = images(tmp_path, [OBLONG, OBLONG], (naming, naming))
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(name, "a") as file:
+            file.renameVariable("flag", "former")
+            flag = file.createVariable("flag", "i1", tuple(dims))
+            flag[:] = 1
+            flag.setncatts({"standard_name": "status_flag", **({"coordinates": "time"} if naming else {})})
+            text = other if k else "good bad"
+            if text is not None:
+                values = [1, 0] if k and same and text == "bad good" else [0, 1]
+                flag.setncatts({"flag_values": np.int8(values), "flag_meanings": text})
+    found = cfagg.aggregate(names)
+    if same:
+        assert (found.flag.dims, found.flag.attrs["flag_meanings"]) == (tuple(dims), "good bad")
+    elif naming:
+        assert found.flag.dims == ("time", *dims)
+        assert "flag_meanings" not in found.flag.attrs
+    else:
+        assert [found[n].attrs["flag_meanings"] for n in ("flag", "flag_1")] == ["good bad", "bad good"]
+        (answer,) = found.cfagg.report.why(0, 1, "tas").answers
+        assert answer.what == "status_flag"
+        assert answer.text.endswith("good bad and bad good")
+
+
+@pytest.mark.parametrize("named", [("time height", "height time"), ("height time", "time height")])
+def test_flags_may_name_several_scalar_coordinates_in_any_order(tmp_path: Path, named: tuple[str, str]) -> None:
+    names = images(tmp_path, [OBLONG, OBLONG + 10])
+    for name, text in zip(names, named, strict=True):
+        with netCDF4.Dataset(name, "a") as file:
+            height = file.createVariable("height", "f8", ())
+            height.setncatts({"standard_name": "height", "units": "m"})
+            height[...] = 2.0
+            file["tas"].coordinates = file["flag"].coordinates = text
+    found = cfagg.aggregate(names)
+    npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [OBLONG, OBLONG + 10])
+
+
 @pytest.mark.parametrize("step", [0, 10])
 def test_flags_of_which_some_do_not_name_the_time_of_their_file_have_to_be_equal(tmp_path: Path, step: int) -> None:
     names = images(tmp_path, [OBLONG + step * k for k in range(3)], (True, False, True))

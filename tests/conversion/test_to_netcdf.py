@@ -158,11 +158,14 @@ def test_scale_and_offset_of_a_zarr_store_have_one_type(tmp_path):
         file.createDimension("x", 2)
         file.createVariable("v", "i2", ("x",)).setncatts({"scale_factor": np.float32(0.1), "add_offset": np.float32(0)})
         file.createVariable("w", "i2", ("x",)).setncatts({"scale_factor": 0.1, "add_offset": 0.0})
+        file.createVariable("t", "i2", ("x",)).setncatts({"scale_factor": np.float32(0.1), "add_offset": 273.15})
+        file.createVariable("u", "i2", ("x",)).setncatts({"scale_factor": 0.5, "add_offset": np.int32(0)})
     cfagg.convert(tmp_path / "a.nc", tmp_path / "a.zarr")
     cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
-        kinds = [[file[n].getncattr(k).dtype for k in ("scale_factor", "add_offset")] for n in "vw"]
-    assert kinds == [["f4", "f4"], ["f8", "f8"]]
+        kinds = [[file[n].getncattr(k).dtype for k in ("scale_factor", "add_offset")] for n in "vwtu"]
+        assert (file["t"].scale_factor, file["t"].add_offset) == (np.float32(0.1), 273.15)
+    assert kinds == [["f4", "f4"], *[["f8", "f8"]] * 3]
 
 
 def test_packed_partitions_with_a_valid_range_are_decoded_with_a_note(tmp_path):

@@ -19,7 +19,16 @@ from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points, codes
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, plain, shown, with_units
+from cfagg.cf.joining.values import (
+    canonical_values,
+    first_difference,
+    in_units_of,
+    meanings,
+    meant,
+    plain,
+    shown,
+    with_units,
+)
 
 __all__ = ["members_of"]
 
@@ -49,7 +58,9 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
             parts[f"{name}, along {', '.join(along)}" if name in parts else name] = part
     contents = None
     if options.on_overlap == "equal":
-        contents, _ = _numbers(one.digest or k for k, one in enumerate(described))
+        digests, _ = _numbers(one.digest or k for k, one in enumerate(described))
+        # Equal numbers are different values if the coordinates have another order.
+        contents = codes(digests, *map(_stored_order, axes))
     return Members(signature, axes, parts, labels, _Properties(described), contents)
 
 
@@ -221,7 +232,7 @@ def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str
             return f"bounds of {name}", *found
     for key, own in one.along.items():
         if key in other.along:
-            found = first_difference(meant(own), meant(other.along[key]))
+            found = first_difference(meant(own), meant(other.along[key])) or _flags(own, other.along[key])
             if found is not None:
                 return key, *found
     return name, shown(values[0]), shown(values[1])
@@ -260,6 +271,8 @@ def _part(
             # Values that were not compared count as different in each; a digest represents values that were not kept.
             arrays.append(np.array([part.digest.hex() or f"{k}"], object))
     code = equal_arrays(arrays, options.rtol, options.atol)
+    flags = meanings(distinct)
+    code = code if flags is None else codes(code, flags)
     column = code[own][both] if both.size else code
     sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
     # Ranges along an inner axis follow their features.
@@ -285,7 +298,14 @@ def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b:
     if one is None or other is None or one.values is None or other.values is None:
         return _unkept(one), _unkept(other)
     values = meant(one), in_units_of(meant(other), other.stated, one.stated)[0]
-    return first_difference(*values) or (shown(values[0]), shown(values[1]))
+    return first_difference(*values) or _flags(one, other) or (shown(values[0]), shown(values[1]))
+
+
+def _flags(one: Companion, other: Companion) -> tuple[Any, Any] | None:
+    """Return what the flags of two companions mean, if that differs."""
+    if meanings([one, other]) is None:
+        return None
+    return one.stated.text("flag_meanings"), other.stated.text("flag_meanings")
 
 
 def _unkept(part: Companion | None) -> str:
@@ -321,6 +341,8 @@ def _sums(
         number = numbered_texts(flat.tolist())
     else:
         number = close_values(flat, options.rtol, options.atol)
+    flags = meanings(distinct)
+    number = number if flags is None else codes(number, np.repeat(flags, [a.size for a in arrays]))
     ends = np.cumsum([0, *(a.size for a in arrays)])
     out = np.zeros((len(table), 2), np.uint64)
     for k, (part, *at) in enumerate(table.tolist()):

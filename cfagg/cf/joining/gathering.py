@@ -300,7 +300,7 @@ class Gathering:
     def _named(self, other: Variable) -> tuple[str, ...]:
         """Return the axes of scalar coordinates that another variable names itself, such as the time of flags."""
         named = [self._find(word, other) for word in other.words("coordinates")]
-        return tuple(n for n, v in self.of.items() if not length(v) and v in named)
+        return tuple(sorted(n for n, v in self.of.items() if not length(v) and v in named))
 
     def _name_of_nodes(self, nodes: Variable) -> str:
         """Return the name of a coordinate of nodes, which differs from that of the coordinate whose nodes they are."""

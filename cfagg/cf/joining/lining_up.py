@@ -14,7 +14,7 @@ from cfagg.cf.joining.equality import close_values, numbered_texts
 from cfagg.cf.joining.identities import units_key
 from cfagg.cf.joining.members import Bools, Int64, codes, occurrences
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import canonical_values, in_units_of, meant, unpacked
+from cfagg.cf.joining.values import canonical_values, in_units_of, meanings, meant, unpacked
 from cfagg.cf.kinds_of_units import is_reference_time
 
 __all__ = ["Entry", "LinedUp", "lined_up"]
@@ -177,7 +177,9 @@ class _Kind:
             rows.append(np.broadcast_to(values, (size,)) if values.ndim == 0 else values)
         width = rows[0].size // max(len(rows[0]), 1) if len(rows[0]) else 1
         rows = [r.reshape(len(r), width) for r in rows]
-        return [self._numbered([r[:, k] for r in rows], 0.0, time=False) for k in range(width)]
+        flags = meanings(parts)
+        said = [] if flags is None else [np.repeat(flags, [len(r) for r in rows])]
+        return [*said, *(self._numbered([r[:, k] for r in rows], 0.0, time=False) for k in range(width))]
 
     def _numbered(self, arrays: Sequence[Array], added: float, *, time: bool) -> Int64:
         """Return the ranks of values, the same for those that are equal within the tolerance."""

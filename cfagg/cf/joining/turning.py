@@ -148,7 +148,17 @@ def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> li
             stated = one.signature
             if said is not None:
                 stated = signatures.setdefault((id(stated), said), {**stated, said[0]: said[1]})
-            out.append(replace(one, signature=stated, axes=own_turn.axes, parts=own_turn.parts, along=own_turn.along))
+            digest = one.digest if own_turn is one else b""
+            out.append(
+                replace(
+                    one,
+                    signature=stated,
+                    axes=own_turn.axes,
+                    parts=own_turn.parts,
+                    along=own_turn.along,
+                    digest=digest,
+                )
+            )
         else:
             out.append(one)
     return out
@@ -187,12 +197,17 @@ def _content(values: npt.NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _renamed(one: Described, names: Mapping[str, str], first: Described) -> Described:
-    """Return a description with the names of two axes of another one."""
+    """Return a description with the names of two axes of another one; digests are of values in the other order."""
+
+    def renamed(part: Companion) -> Companion:
+        axes = tuple(names.get(a, a) for a in part.axes)
+        return replace(part, axes=axes, digest=part.digest if axes == part.axes else b"")
+
     return replace(
         one,
         axes={n: first.axes[n] if n in names else own for n, own in one.axes.items()},
         along={dim: names.get(n, n) for dim, n in one.along.items()},
-        parts={n: replace(p, axes=tuple(names.get(a, a) for a in p.axes)) for n, p in one.parts.items()},
+        parts={n: renamed(p) for n, p in one.parts.items()},
     )
 
 

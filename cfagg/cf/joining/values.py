@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggError
 
 __all__ = [
-    "canonical_values", "first_difference", "in_units_of", "mean_the_same", "meant", "shown", "unpacked", "with_units",
-    "with_units_of",
+    "canonical_values", "first_difference", "in_units_of", "mean_the_same", "meanings", "meant", "shown", "unpacked",
+    "with_units", "with_units_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -109,12 +109,32 @@ def meant(part: Companion) -> Array:
 
 
 def mean_the_same(one: Companion, other: Companion) -> bool:
-    """Return whether companions have equal units, and equal values once unpacked; many are compared by digest."""
+    """Return whether companions have equal units and flags, and equal values once unpacked; many by their digest."""
     if any(one.stated.text(name) != other.stated.text(name) for name in ("units", "calendar")):
+        return False
+    if meanings([one, other]) is not None:
         return False
     if one.values is None or other.values is None:
         return one is other or one.digest == other.digest != b""
     return first_difference(meant(one), meant(other)) is None
+
+
+def meanings(parts: Iterable[Companion | None]) -> npt.NDArray[np.int64] | None:
+    """Return a number for what the flags of each companion mean; `None` if those with flags agree."""
+    found = [None if part is None else _flags_of(part.stated) for part in parts]
+    known = {flags: k for k, flags in enumerate(dict.fromkeys(found))}
+    return np.array([known[flags] for flags in found], np.int64) if len(known.keys() - {None}) > 1 else None
+
+
+def _flags_of(stated: Stated) -> Hashable:
+    """Return what flags mean, in whichever order they are written, or `None`."""
+    text = stated.text("flag_meanings")
+    if text is None:
+        return None
+    given: list[Any] = [stated.attributes.get(name) for name in ("flag_values", "flag_masks")]
+    columns = [np.ravel(v).tolist() for v in given if v is not None] + [text.split()]
+    same = len({len(column) for column in columns}) == 1
+    return frozenset(zip(*columns, strict=True)) if same else tuple(map(tuple, columns))
 
 
 def first_difference(a: Array, b: Array) -> tuple[Any, Any] | None:
