@@ -99,10 +99,12 @@ def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
         return None
     import xarray as xr
 
+    from cfagg.labelled.missing_times import decoded_by_cf
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            whole = xr.decode_cf(xr.Dataset(variables))
+            whole = decoded_by_cf(xr.Dataset(variables))
             return whole.set_coords([n for n in wanted if n in whole])[source.name]
         except _FAILURES:
             return None
@@ -185,6 +187,8 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     """Return an array with the coordinates of its dimensions and those that it names, read one by one."""
     import xarray as xr
 
+    from cfagg.labelled.missing_times import decoded_by_cf
+
     names = dict.fromkeys([*dims, *coordinate_names(source)])
     found = {}
     for name in names:
@@ -197,7 +201,7 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
                 f"{source.store}: coordinate {name!r} of {source.path!r} cannot be read ({error}); repair or remove it"
             ) from error
     try:
-        coords = xr.decode_cf(xr.Dataset(coords=found)).coords
+        coords = decoded_by_cf(xr.Dataset(coords=found)).coords
     except _FAILURES as error:
         raise SourceError(
             f"{source.store}: the coordinates of {source.path!r} cannot be decoded ({error}); correct their attributes"

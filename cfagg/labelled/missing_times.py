@@ -1,8 +1,9 @@
-"""Missing times in calendars that NumPy lacks, and missing numbers of days or hours, are NaN.
+"""Missing times in calendars that NumPy lacks, and missing numbers of days or hours, are NaN; so are unwritten reals.
 
 xarray alone reads the former as the date in their units.  It fills gaps among dates of cftime by NaN itself, and takes
 them for missing in Dask arrays, too, unlike `None`.  It gives missing integers in units of time the number that would
-mean a missing duration (-9223372036854775808), but leaves them numbers.
+mean a missing duration (-9223372036854775808), but leaves them numbers.  NetCDF's default fill value, which fills what
+was never written, is no time; if reals do not declare it, xarray fails, often only when values are read.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xarray import Variable
+import xarray
+from xarray import Dataset, Variable
 from xarray.coders import CFDatetimeCoder, CFTimedeltaCoder
 from xarray.coding.common import lazy_elemwise_func
 from xarray.coding.times import decode_cf_datetime
 
-__all__ = ["with_missing_times"]
+from cfagg.cf.missing import default_fill
+from cfagg.errors import CalendarError
+
+__all__ = ["decoded_by_cf", "no_time", "with_missing_times"]
 
 #: What xarray makes of missing integers along the way.
 _NAT = np.iinfo(np.int64).min
 
 
-def with_missing_times(decoding: Mapping[str, Any], variables: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def with_missing_times(decoding: Mapping[str, Any], variables: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """Return options of decoding by which missing times in `variables` stay missing; other options are as given.
 
     `variables` are names and attributes.
@@ -45,52 +50,113 @@ def with_missing_times(decoding: Mapping[str, Any], variables: Iterable[tuple[st
     return found
 
 
+def decoded_by_cf(dataset: Dataset) -> Dataset:
+    """Return a dataset decoded as `cfagg.read` decodes files."""
+    return xarray.decode_cf(dataset, **with_missing_times({}, ((n, v.attrs) for n, v in dataset.variables.items())))
+
+
+def no_time(value: Any, units: str, calendar: str | None) -> str:
+    """Say that a value is no time, and what to do."""
+    return (
+        f"the value {value} is no time in units {units!r} in calendar {calendar or 'standard'!r}; declare it with "
+        "_FillValue if it stands for none"
+    )
+
+
 def _is_duration(attributes: Mapping[str, Any]) -> bool:
     """Return whether attributes say that numbers are durations of NumPy's type, which units alone do not."""
     return str(attributes.get("dtype", "")).startswith("timedelta64")
 
 
 class _Coder(CFDatetimeCoder):
-    """Decodes times like xarray, except for missing ones in calendars that NumPy lacks."""
+    """Decodes times like xarray, except for missing ones in calendars that NumPy lacks and unwritten ones."""
 
     def decode(self, variable: Variable, name: Any = None) -> Variable:
         """Return the decoded variable, or the variable itself if it has no times."""
-        try:
-            made = super().decode(variable, name)
-        except (OverflowError, ValueError):
-            known = Variable(
-                variable.dims, _lazily(variable, _known, variable.dtype), variable.attrs, variable.encoding
-            )
-            made = super().decode(known, name)
-            if made.dtype.kind != "O":
-                raise
-        if made is variable or made.dtype.kind != "O":
+        fill = _unwritten(variable)
+        made = self._typed(variable, name, fill)
+        if made is variable:
             return made
         units, calendar = made.encoding["units"], made.encoding.get("calendar")
-        decode = partial(_decoded, units=units, calendar=calendar)
-        return Variable(
-            made.dims, _lazily(variable, decode, np.dtype(object)), made.attrs, made.encoding, fastpath=True
+        decode = partial(
+            _decoded,
+            dtype=made.dtype,
+            fill=fill,
+            where=f"{variable.encoding.get('source', 'dataset')}: variable {name!r}",
+            units=units,
+            calendar=calendar,
+            use_cftime=made.dtype.kind == "O" or self.use_cftime,
+            time_unit=self.time_unit,
         )
+        return Variable(made.dims, _lazily(variable, decode, made.dtype), made.attrs, made.encoding, fastpath=True)
+
+    def _typed(self, variable: Variable, name: Any, fill: Any) -> Variable:
+        """Return the variable decoded by xarray, which has the right type, but may lack some values."""
+        given = variable
+        for change, dtype in ((_blank, np.dtype("f8")), (_known, variable.dtype), (None, variable.dtype)):
+            try:
+                return super().decode(given, name)
+            except (OverflowError, ValueError) as found:
+                error = found
+            if change is not None:
+                data = _lazily(variable, partial(change, fill=fill), dtype)
+                given = Variable(variable.dims, data, variable.attrs, variable.encoding)
+        raise error
 
 
 def _lazily(variable: Variable, function: Any, dtype: np.dtype[Any]) -> Any:
     return lazy_elemwise_func(variable._data, function, dtype)
 
 
-def _missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _unwritten(variable: Variable) -> float | None:
+    """Return the default fill value of netCDF if values may be it.
+
+    Integers with it are refused: where they are missing, and nothing says how to store that, xarray writes 0.
+    """
+    dtype = np.dtype(variable.encoding.get("dtype", variable.dtype))
+    said = {"_FillValue", "scale_factor", "add_offset"} & (variable.attrs.keys() | variable.encoding.keys())
+    return None if said or dtype.kind != "f" else default_fill(dtype)
+
+
+def _missing(values: npt.NDArray[Any], fill: Any = None) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else values == _NAT
-    return found
+    return found if fill is None else found | (values == fill)
 
 
-def _known(values: Any) -> npt.NDArray[Any]:
+def _blank(values: Any, *, fill: Any) -> npt.NDArray[Any]:
+    """Return numbers with NaN where they are missing."""
+    given = np.asarray(values)
+    return np.where(_missing(given, fill), np.nan, given)
+
+
+def _known(values: Any, *, fill: Any) -> npt.NDArray[Any]:
     """Return numbers without missing ones, which are the date in the units instead."""
     given = np.asarray(values)
-    return np.where(_missing(given), given.dtype.type(0), given)
+    return np.where(_missing(given, fill), given.dtype.type(0), given)
 
 
-def _decoded(values: Any, *, units: str, calendar: str | None) -> npt.NDArray[Any]:
-    """Return dates of cftime, NaN where they are missing."""
+def _decoded(values: Any, *, dtype: np.dtype[Any], fill: Any, where: str, **decoding: Any) -> npt.NDArray[Any]:
+    """Return dates, NaN or NaT where they are missing or, if there is no other way, unwritten."""
     given = np.asarray(values)
-    found: npt.NDArray[Any] = np.asarray(decode_cf_datetime(_known(given), units, calendar, use_cftime=True))
-    found[_missing(given)] = np.nan
-    return found
+    without = np.zeros(given.shape, bool) if dtype.kind == "M" else _missing(given)  # xarray knows NaT
+    for missing in (without, _missing(given, fill)):
+        known = given[~missing]
+        if given.size and not known.size:
+            return np.full(given.shape, _no_date(dtype))
+        # In place of missing values stands one that decodes if any does.
+        numbers = np.where(missing, known[0], given) if missing.any() else given
+        try:
+            found: npt.NDArray[Any] = np.asarray(decode_cf_datetime(numbers, **decoding))
+        except (OverflowError, ValueError) as raised:
+            error, far = raised, known[np.abs(known.astype("f8")).argmax()]
+            continue
+        if missing.any():
+            found[missing] = _no_date(found.dtype)
+        return found
+    why = no_time(far, decoding["units"], decoding["calendar"])
+    raise CalendarError(f"{where}: {why}; decode_times=False leaves times undecoded") from error
+
+
+def _no_date(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return NaN among dates of cftime, else NaT."""
+    return np.array(np.nan if dtype.kind == "O" else "NaT", dtype)

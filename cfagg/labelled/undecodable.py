@@ -10,6 +10,7 @@ import xarray
 
 from cfagg.cf.calendars import parse
 from cfagg.errors import CalendarError
+from cfagg.labelled.missing_times import decoded_by_cf, no_time
 
 __all__ = ["refuse_undecodable"]
 
@@ -49,13 +50,13 @@ def _reason(variable: xarray.Variable, units: str, calendar: str | None) -> str 
     if not known.size:
         return f"all values are missing, which xarray does not decode with {named}"
     far = known[np.abs(known).argmax()]
-    return f"the value {far} is no time in {named}; declare it with _FillValue if it stands for none"
+    return no_time(far, units, calendar)
 
 
 def _decodes(variable: xarray.Variable) -> bool:
     """Return whether xarray decodes the times of a variable."""
     try:
-        xarray.decode_cf(xarray.Dataset({"_": variable}))
+        decoded_by_cf(xarray.Dataset({"_": variable}))
     except ValueError:
         return False
     return True

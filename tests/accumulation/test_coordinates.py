@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 import zarr
 
+import cfagg
 from cfagg.accumulation.coordinates import labelled_array
 from cfagg.errors import SourceError
 from cfagg.formats.zarr import open_array
@@ -38,6 +39,19 @@ def test_another_array_that_cannot_be_opened_does_not_matter(tmp_path, calendar,
     assert set(found.coords) == set(wanted.coords)
     for name in found.coords:
         xr.testing.assert_identical(found[name].variable.to_base_variable(), wanted[name].variable.to_base_variable())
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_coordinates_have_missing_integers_in_units_of_time_as_read_has_them(tmp_path, broken):
+    fields = dataset(steps=2).drop_vars("region")  # which is text, and left to xarray
+    hours = {"since_rain": ("lat", np.array([5, -1, 7, 8, 9, 1], "i2"), {"units": "hours", "_FillValue": np.int16(-1)})}
+    fields.assign_coords(hours).assign(broken=("lat", np.arange(6.0))).to_zarr(tmp_path, consolidated=False)
+    wanted = cfagg.read(tmp_path)["since_rain"]
+    assert np.isnan(wanted[1])
+    if broken:
+        break_codec(tmp_path / "broken")
+    found = labelled_array(open_array(tmp_path, "tas"), DIMS)
+    np.testing.assert_array_equal(found["since_rain"], wanted)
 
 
 def test_a_coordinate_that_cannot_be_read_is_named(tmp_path):

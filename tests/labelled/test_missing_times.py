@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.errors import CalendarError
 
 
 def made(path: Path, dtype: str, fill: float, values: list[float], calendar: str = "360_day") -> Path:
@@ -79,6 +80,57 @@ def test_durations_have_the_unit_in_which_they_are_stored_as_in_xarray(tmp_path:
     durations = np.array([1, 2], "m8[s]")
     xr.Dataset({"step": ("x", durations)}).to_netcdf(tmp_path / "a.nc")
     assert cfagg.read(tmp_path / "a.nc").step.dtype == xr.open_dataset(tmp_path / "a.nc").step.dtype == "m8[s]"
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_reals_that_were_never_written_are_missing(tmp_path: Path, dtype: str, calendar: str) -> None:
+    path = unwritten(tmp_path / "a.nc", dtype, calendar)
+    cfagg.convert(path, tmp_path / "a.zarr")
+    coder = xr.coders.CFDatetimeCoder(use_cftime=True)
+    for found in (
+        cfagg.read(path),
+        cfagg.read(path, chunks={}),
+        cfagg.read(path, decode_times=coder),
+        cfagg.aggregate([path]),
+        cfagg.read(tmp_path / "a.zarr"),
+    ):
+        for name in ("first", "middle", "last"):
+            dates = found[name]
+            assert dates.isnull().values.tolist() == [name == "first", name == "middle", name == "last"]
+            assert dates.dropna("x").dt.day.values.tolist() == [2, 3]
+        assert found.none.isnull().all()
+    cfagg.write(cfagg.read(path).load(), tmp_path / "b.zarr")
+    again = cfagg.read(tmp_path / "b.zarr")
+    assert again.middle.isnull().values.tolist() == [False, True, False]
+
+
+def unwritten(path: Path, dtype: str, calendar: str) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        for name, places in {"first": [1, 2], "middle": [0, 2], "last": [0, 1], "none": []}.items():
+            dates = file.createVariable(name, dtype, ("x",))
+            dates.setncatts({"units": "days since 2000-01-01", "calendar": calendar})
+            for day, place in enumerate(places, 1):
+                dates[place] = day
+    return path
+
+
+def test_integers_that_were_never_written_are_an_error_that_names_them(tmp_path: Path) -> None:
+    path = unwritten(tmp_path / "a.nc", "i4", "standard")
+    found = cfagg.read(path, drop_variables=["first", "last", "none"])
+    with pytest.raises(
+        CalendarError, match=r"a\.nc: variable 'middle': the value -2147483647 is no time .* _FillValue"
+    ):
+        found.middle.load()
+
+
+def test_a_real_that_was_never_written_is_not_blamed_for_other_times(tmp_path: Path) -> None:
+    path = unwritten(tmp_path / "a.nc", "f8", "standard")
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("wrong", "f8", ("x",)).units = "days since 2000-02-30"
+    with pytest.raises(CalendarError, match="variable 'wrong': the date '2000-02-30'"):
+        cfagg.read(path)
 
 
 def test_missing_integers_in_units_of_time_are_nan(tmp_path: Path) -> None:
