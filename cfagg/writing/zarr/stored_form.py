@@ -301,15 +301,14 @@ def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: 
 
 def _dates(values: Values, target: Form, where: str) -> Values:
     """Return dates or time differences as numbers; raise an error if they do not round-trip."""
+    import pandas as pd
     from xarray.coding import times
 
     if target.units is None:
         raise UnitsError(f"{where} holds dates, but the array of the store has no units; give numbers")
     flat = np.asarray(values)
     is_span = flat.dtype.kind == "m"
-    missing = (
-        np.isnat(flat) if flat.dtype.kind in "Mm" else np.array([v is None for v in flat.ravel()]).reshape(flat.shape)
-    )
+    missing = np.asarray(pd.isnull(flat))  # missing dates of cftime are NaN
     if is_span == target.is_time:
         raise UnitsError(f"{where} holds {'spans of time' if is_span else 'dates'}, the store has {target.units!r}")
     present = flat[~missing]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import cftime
 import dask.array as da
 import numpy as np
 import pytest
@@ -562,6 +563,19 @@ def test_dates_before_1582_are_not_brought_to_another_calendar(tmp_path: Path, u
     with xr.open_zarr(store, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)) as found:
         date = xr.coding.times.decode_cf_datetime([30238], units, "standard", use_cftime=True)[0]
         assert str(found.t.values[-1]) == str(date)
+
+
+def test_missing_dates_of_cftime_stay_missing(tmp_path):
+    start, day = (cftime.datetime(2000, 1, k, calendar="360_day") for k in (1, 5))
+    said = {"units": "days since 2000-01-01", "calendar": "360_day", "dtype": "f8"}
+    first, more = (xr.Dataset({"when": ("x", np.array(dates, object))}) for dates in ([start], [np.nan, day]))
+    first["when"].encoding = said
+    first.to_zarr(tmp_path / "a.zarr", zarr_format=2)
+    cfagg.append(tmp_path / "a.zarr", more, "x")
+    assert xr.open_zarr(tmp_path / "a.zarr", decode_times=False).when.fillna(-1).values.tolist() == [0, -1, 4]
+    found = cfagg.read(tmp_path / "a.zarr")
+    cfagg.append(tmp_path / "a.zarr", found, "x")
+    assert cfagg.read(tmp_path / "a.zarr").when.isnull().values.tolist() == [False, True, False] * 2
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("standard", "proleptic_gregorian"), ("proleptic_gregorian", "standard")])
