@@ -177,6 +177,34 @@ def test_equal_constants_of_two_simulations_are_one(tmp_path) -> None:
     assert found.tas_1.values.tolist() == [[100, 100.5], [101, 101.5]]
 
 
+def test_equal_constants_of_two_simulations_are_joined_with_those_elsewhere(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0], [3.0, 4.0], [5.0, 6.0]])
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(name, "a") as made:
+            made.source_id = "ab"[k % 2]
+            made["lat"][:] += 2 * (k == 2)
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert found.orog.values.tolist() == [3.0, 4.0, 5.0, 6.0]
+    assert "orog_1" not in found
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_equal_values_are_one_only_if_what_belongs_to_them_is_equal(tmp_path, step) -> None:
+    names = []
+    for k in range(2):
+        made = xr.Dataset(
+            {"tas": (("lat", "lon"), np.ones((2, 2)), {"standard_name": "air_temperature", "units": "K"})}
+        )
+        made.coords["lat"] = ("lat", [1.0, 2.0], {"standard_name": "latitude", "units": "degrees_north"})
+        made.coords["lon"] = ("lon", [1.0, 2.0], {"standard_name": "longitude", "units": "degrees_east"})
+        made["flag"] = (("lat", "lon"), np.full((2, 2), step * k), {"standard_name": "status_flag", "units": "1"})
+        made.tas.attrs["ancillary_variables"] = "flag"
+        names.append(tmp_path / f"{k}.nc")
+        made.to_netcdf(names[-1])
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert set(found.data_vars) == ({"tas", "flag", "tas_1", "flag_1"} if step else {"tas", "flag"})
+
+
 def test_constants_of_an_aggregation_file_are_not_compared(tmp_path) -> None:
     names = constants(tmp_path, [[3.0, 4.0]] * 3)
     cfagg.aggregate(names[:2], output=tmp_path / "both.nc", on_overlap="equal")
@@ -212,3 +240,18 @@ def test_records_without_coordinates_are_not_taken_for_those_of_another_file(tmp
     assert "on_overlap='first'" not in answer.remedy
     (answer,) = cfagg.aggregate(files, **names).cfagg.report.why(0, 1, "area").answers
     assert answer.remedy.startswith("on_overlap='equal' takes one of them")
+
+
+@pytest.mark.parametrize("choice", ["apart", "first", "last"])
+def test_records_without_coordinates_are_joined_along_other_axes(tmp_path: Path, choice: str) -> None:
+    files = []
+    for k in range(2):
+        files.append(str(tmp_path / f"{k}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as made:
+            made.createDimension("Time", None)
+            made.createDimension("lat", 2)
+            made.createVariable("lat", "f8", ("lat",))[:] = [2 * k, 2 * k + 1]
+            made.createVariable("u", "f4", ("Time", "lat"))[:] = np.arange(6.0).reshape(3, 2) + 10 * k
+    names: Any = {"relaxed_identities": True, "relaxed_units": True}
+    found = cfagg.aggregate(files, on_overlap=choice, **names)
+    assert found.u.values.tolist() == [[0, 1, 10, 11], [2, 3, 12, 13], [4, 5, 14, 15]]
