@@ -114,7 +114,8 @@ class LinkedGroup(_Described):
             if described and all(v == SEVERAL and not decides(k) for k, v in odd.items()):
                 self.variables[name] = _LinkedVariable(variable, odd)
             else:
-                links[f"{below}/{name}"] = why
+                metadata: Mapping[str, Any] = variable.dtype.metadata or {}
+                links[f"{below}/{name}"] = metadata.get("lacking", why)
         if path in links:
             raise UnsupportedError(f"group {path!r} cannot be read: {links[path]}")
         self.groups = {

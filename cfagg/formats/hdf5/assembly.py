@@ -18,7 +18,7 @@ from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 from cfagg.model.dataset import AttributeValue, Dimension, Group, Kind, Variable
 
-__all__ = ["DEEPEST", "Assembly", "Description", "texts_of"]
+__all__ = ["DEEPEST", "NO_VALUES", "NULL", "Assembly", "Description", "texts_of"]
 
 
 #: Most levels of groups.
@@ -27,6 +27,11 @@ DEEPEST = 4096
 #: Values of a variable that are read for any size of the file, and most values per byte of it: unwritten ones need no
 #: bytes, and one deflated byte may inflate to 1032.
 _FEW, _DENSEST = 1 << 26, 2048
+
+
+#: Why there are no values in a null dataspace, and the type and kind of datasets that have one.
+NULL = "the netCDF library fails on its null dataspace; write it with values or remove it"
+NO_VALUES: tuple[np.dtype[Any], Kind] = (np.dtype(object, metadata={"lacking": NULL}), "other")
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import FragmentReadError, SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
+from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes, bytes_of
 from cfagg.formats.hdf5.headers import Alike, Headers, fixed_messages
@@ -131,8 +131,8 @@ class _Reader:
         described = found.header.described if isinstance(found, Alike) else None
         if described is None:
             messages = fixed_messages(found)
-            shape, most, _ = shape_of(messages[SPACE])
-            dtype, kind = _kind(messages[TYPE])
+            shape, most, null = shape_of(messages[SPACE])
+            dtype, kind = NO_VALUES if null else _kind(messages[TYPE])
             described = shape, tuple(n == UNDEFINED for n in most), dtype, kind
             if isinstance(found, Alike):
                 found.header.described = described

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description, texts_of
+from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description, texts_of
 from cfagg.formats.hdf5.attributes import UNUSUAL, OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted, bytes_of
 from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5, open_file
@@ -155,7 +155,8 @@ class _Walk:
             shape = tuple(map(int, space.get_simple_extent_dims() or ()))
             attributes, internal, scales = self._attributes(dataset, path, len(shape))
             grows = tuple(n == h5py.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
-            dtype, kind = _type(dataset.get_type())
+            null = space.get_simple_extent_type() == h5py.h5s.NULL
+            dtype, kind = NO_VALUES if null else _type(dataset.get_type())
             found = self.known[address] = Description(address, shape, grows, dtype, kind, attributes, internal, scales)
         # The path is kept and not the dataset, which would keep the file open.
         file, handle, source = self.file, self.handle, self.source

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 
 from cfagg.errors import CfaggError
+from cfagg.formats.hdf5.assembly import NULL
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, member, reach
 from cfagg.formats.values.locks import LIBRARY
@@ -149,7 +150,7 @@ def _failure(found: Any) -> str | None:
         if found.get_type().detect_class(h5py.h5t.TIME):
             return "the netCDF library fails on its HDF5 type (times); write it as numbers or text"
         if found.get_space().get_simple_extent_type() == h5py.h5s.NULL:
-            return "the netCDF library fails on its null dataspace; write it with values or remove it"
+            return NULL
     names: list[bytes] = []
     h5py.h5a.iterate(found, names.append)
     attributes = {name.decode("utf-8", "replace"): h5py.h5a.open(found, name) for name in names}
