@@ -97,10 +97,10 @@ def _run(dataset: Dataset, options: Options, hiding: Hiding, most: int) -> Resul
         if observations and not code.startswith(OWN):
             result.skipped[code] = "stores of observations have a layout of their own, which CF does not cover"
             continue
-        if rule.needs == "data" and not options.data:
+        if "data" in rule.needs.split() and not options.data:
             result.skipped[code] = "values are read only with --data"
             continue
-        if rule.needs == "references" and not options.references:
+        if "references" in rule.needs and not options.references:
             result.skipped[code] = "referenced files are opened only with --references"
             continue
         _run_one(rule, context, result, hiding, most)

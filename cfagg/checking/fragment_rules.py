@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from cfagg.arrays.identity import UNKNOWN, Identity, interchanged
 from cfagg.cf import kinds_of_units as units
 from cfagg.cf.datetimes import calendar_name
+from cfagg.checking.fragment_coordinates import Line, Place, coordinate_of, misplaced
 from cfagg.findings.finding import Severity
 from cfagg.model import Layout
 from cfagg.model.dataset import Variable
@@ -21,13 +22,17 @@ _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_rang
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expected properties of a fragment: its extent along each dimension of the master, and how it is stored."""
+    """The expected properties of a fragment: its place along each dimension of the master, and how it is stored.
+
+    `lines` are the coordinates of the master along its dimensions, if those of fragments are to be compared.
+    """
 
     master: Variable
     dims: tuple[str, ...]
-    extent: tuple[int, ...]
+    place: tuple[tuple[int, int], ...]
     layout: Layout
     part: str | None
+    lines: Mapping[str, Line] = field(default_factory=dict)
 
 
 Difference = tuple[str, str, Severity | None]
@@ -39,6 +44,7 @@ def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     yield from shape
     if not shape:
         yield from _order(fragment, wanted)
+        yield from (("REF012", message, None) for message in misplaced(fragment, _places(fragment, wanted)))
     kind = list(_kind(fragment, wanted.master))
     yield from kind
     if not kind:
@@ -58,7 +64,7 @@ def _expected(wanted: Expectation) -> list[int]:
     """Return the expected shape of a fragment, in its own order of dimensions."""
     if wanted.layout.shape is not None:
         return list(wanted.layout.shape)
-    extent = dict(zip(wanted.dims, wanted.extent, strict=True))
+    extent = {d: stop - start for d, (start, stop) in zip(wanted.dims, wanted.place, strict=True)}
     return [extent.get(d, 1) for d in wanted.layout.dims]
 
 
@@ -101,9 +107,23 @@ def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
         yield "REF006", message, None
 
 
+def _places(fragment: Variable, wanted: Expectation) -> Iterator[Place]:
+    """Yield the place along each dimension with coordinates of a fragment that is the whole of its variable."""
+    if wanted.part is not None:
+        return
+    names, sizes = _dimensions(fragment, wanted)
+    wide = iter([n for n, size in zip(names, sizes, strict=True) if size != 1])
+    expected = zip(wanted.layout.dims, wanted.layout.flipped, _expected(wanted), strict=True)
+    # Dimensions of size 1 may be left out, or in any place: only their names tell which they are.
+    own = {dim: (dim if size == 1 else next(wide), flipped) for dim, flipped, size in expected}
+    for dim, (start, stop) in zip(wanted.dims, wanted.place, strict=True):
+        if dim in wanted.lines:
+            yield Place(dim, wanted.lines[dim], start, stop, *own.get(dim, (dim, False)))
+
+
 def _identity(variable: Variable, dimension: str) -> Identity:
     """Return what identifies the coordinates of a dimension."""
-    found = next((g.variables[dimension] for g in variable.group.ancestors() if dimension in g.variables), None)
+    found = coordinate_of(variable, dimension)
     return UNKNOWN if found is None else Identity.of(found.attributes)
 
 

@@ -6,7 +6,7 @@ Files are opened by several threads in batches.  Nothing is kept about a fragmen
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context, once
 from cfagg.checking.described import described
+from cfagg.checking.fragment_coordinates import Line, lines
 from cfagg.checking.fragment_rules import Expectation, compare
 from cfagg.errors import AccessError, CfaggError, FragmentNotFoundError, UnsupportedError
 from cfagg.findings.finding import Severity
@@ -81,6 +82,7 @@ class _Use:
     aggregation: Aggregation
     file: str
     fragments: npt.NDArray[np.int64]
+    lines: Mapping[str, Line]
 
     def problem(self, code: str, message: str, severity: Severity | None = None) -> Problem:
         """Return a problem with a message that begins with the first fragment of the file."""
@@ -115,7 +117,12 @@ class _Use:
 def survey(c: Context) -> Survey:
     """Open the fragments of all aggregations of a dataset; for an object in memory, only those within it."""
     found = Survey()
-    uses = [u for d in described(c).values() if d.aggregation is not None for u in _uses(d.variable, d.aggregation)]
+    uses = [
+        use
+        for d in described(c).values()
+        if d.aggregation is not None
+        for use in _uses(d.variable, d.aggregation, lines(d.variable, d.aggregation.dims) if c.options.data else {})
+    ]
     if not uses:
         return found
     access = _access(c)
@@ -153,7 +160,7 @@ def _times(c: Context) -> dict[str, float]:
     return dict.fromkeys(("timeout", "deadline"), c.options.timeout or WAIT)
 
 
-def _uses(variable: Variable, aggregation: Aggregation) -> Iterator[_Use]:
+def _uses(variable: Variable, aggregation: Aggregation, coordinates: Mapping[str, Line]) -> Iterator[_Use]:
     """Yield the files of an aggregation with the fragments in each."""
     partitions = aggregation.partitions
     present = np.flatnonzero(partitions.present & (partitions.value < 0))
@@ -165,7 +172,8 @@ def _uses(variable: Variable, aggregation: Aggregation) -> Iterator[_Use]:
     starts = np.flatnonzero(np.diff(ordered, prepend=-2))
     for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
         code = int(ordered[start])
-        yield _Use(variable, aggregation, "" if code < 0 else str(partitions.files[code]), members[start:stop])
+        file = "" if code < 0 else str(partitions.files[code])
+        yield _Use(variable, aggregation, file, members[start:stop], coordinates)
 
 
 def _path(use: _Use, access: Access | None) -> str:
@@ -312,8 +320,8 @@ def _check(dataset: Dataset, use: _Use, group: Group) -> Iterator[Problem]:
                 yield one.problem("REF004", f"there is no variable {name!r} in it; correct the name")
             absent.add(name)
             continue
-        extent = tuple(b - a for a, b in aggregation.grid.extent(one.index))
-        layout = partitions.layout_of(fragment)
-        wanted = Expectation(use.variable, aggregation.dims, extent, layout, partitions.part_text(fragment))
+        place = aggregation.grid.extent(one.index)
+        layout, part = partitions.layout_of(fragment), partitions.part_text(fragment)
+        wanted = Expectation(use.variable, aggregation.dims, place, layout, part, use.lines)
         for code, message, severity in compare(target, wanted):
             yield one.problem(code, message, severity)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from cfagg.findings.rule import Rule
+from cfagg.findings.rule import Need, Rule
 from cfagg.runtime.entry_points import loaders
 
 __all__ = ["GROUP", "PluginRules", "collected", "from_packages"]
@@ -75,7 +75,7 @@ def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | N
         return f"the code {one.code} is taken"
     if not callable(one.function):
         return f"{one.code} has no function"
-    if one.severity not in ("error", "warning", "info") or one.needs not in ("metadata", "data", "references"):
+    if one.severity not in ("error", "warning", "info") or one.needs not in get_args(Need):
         return f"{one.code} has the severity {one.severity!r} and needs {one.needs!r}"
     if not all((one.section, one.title, one.summary)):
         return f"{one.code} lacks section, title or summary"

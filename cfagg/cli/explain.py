@@ -86,7 +86,12 @@ def _explained(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     address = link(rule)
     if address:
         yield address
-    needs = {"data": "Checked only with --data.", "references": "Checked only with --references."}.get(rule.needs)
+    asked = {
+        "data": "--data",
+        "references": "--references",
+        "data of references": "--data and --references",
+    }.get(rule.needs)
+    needs = None if asked is None else f"Checked only with {asked}."
     if rule.function is None and not rule.code.startswith("INT"):
         needs = "Nothing is checked: the text is only a note, or repeats another rule."
     for text in filter(None, (explanation.get("why"), needs)):

@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
 #: The data that a rule reads.  Values of variables (``data``) and the files that an aggregation refers to
 #: (``references``) are read only if a rule needs them.
-Need = Literal["metadata", "data", "references"]
+Need = Literal["metadata", "data", "references", "data of references"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Rule:
         The first version of CF that contains it.
     summary : str
         The check in one line.
-    needs : {"metadata", "data", "references"}
+    needs : {"metadata", "data", "references", "data of references"}
         The data that it reads.
     function : callable, optional
         `None` if there is nothing to check: a note in the text, or a rule repeated by another one.

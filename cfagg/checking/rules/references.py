@@ -53,6 +53,7 @@ def _found(c: Context, code: str) -> Iterator[Hit]:
 
 
 shared(_found, needs="references", **{code: code for code in (f"REF{n:03}" for n in range(2, 11))})
+shared(_found, needs="data of references", REF012="REF012")
 
 
 @rule("REF011", until=Version(1, 12))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cfagg.checking import fragments
 from cfagg.checking.engine import Result, run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
@@ -93,7 +94,7 @@ def test_without_asking_no_fragment_is_opened(tmp_path: Path) -> None:
     with open_dataset(str(path)) as dataset:
         result = run(dataset, Options(select=("REF",)))
     assert [f.code for f in result.findings] == ["REF001"]
-    assert set(result.skipped) == {f"REF{n:03d}" for n in range(2, 11)}
+    assert set(result.skipped) == {f"REF{n:03d}" for n in (*range(2, 11), 12)}
 
 
 def test_datasets_are_listed(tmp_path: Path) -> None:
@@ -354,3 +355,142 @@ def test_a_fragment_that_becomes_a_link_while_it_is_opened_is_refused(
     (told,) = [f for f in check(path).findings if f.code != "REF001"]
     assert told.code == "REF002"
     assert str(outside) in told.message
+
+
+def at(days: list[float], units: str = "days since 2001-01-01", name: str = "time", more: str = "") -> str:
+    """Return a fragment with coordinates of time."""
+    n = len(days)
+    coordinate = f'  double {name}({name}) ;\n    {name}:units = "{units}" ;\n{more}  float tas'
+    text = (
+        part(n)
+        .replace("  float tas", coordinate, 1)
+        .replace("time = ", f"{name} = ")
+        .replace("tas(time", f"tas({name}")
+    )
+    return text.replace("data:\n", f"data:\n  {name} = {', '.join(map(str, days))} ;\n")
+
+
+def misplaced(path: Path) -> list[str]:
+    """Return the messages about fragments with the coordinates of another place."""
+    findings = check(path, data=True).findings
+    assert [f.code for f in findings if f.code != "REF012"] == ["REF001"]
+    return [f.message for f in findings if f.code == "REF012"]
+
+
+def test_a_fragment_with_the_times_of_another_place_is_found(tmp_path: Path) -> None:
+    (said,) = misplaced(year(tmp_path, at([0, 1, 2]), at([7])))
+    assert said.startswith("fragment [1, 0] in 'b.nc': 'tas' has 'time' 7 where the aggregation has 'time' 3 days")
+    (said,) = misplaced(year(tmp_path, at([1, 2, 3]), at([3])))
+    assert "fragment [0, 0] in 'a.nc': 'tas' has 'time' 1 … 3 where the aggregation has 'time' 0 … 2 days" in said
+
+
+def test_coordinates_of_fragments_are_read_only_with_data(tmp_path: Path) -> None:
+    result = check(year(tmp_path, at([1, 2, 3]), at([7])))
+    assert [f.code for f in result.findings if f.severity != "info"] == []
+    assert result.skipped["REF012"] == "values are read only with --data"
+
+
+@pytest.mark.few(9)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (at([24, 48, 72], "hours since 2000-12-31"), at([0], "days since 2001-01-04")),
+        (at([0, 1, 2], name="t"), at([3])),
+        (at([0.2, 1.4, 1.6]), at([2.6])),
+        (at([5, 6, 7], more='    time:standard_name = "forecast_period" ;\n'), None),
+        (at([5, 6, 7], "days since 2001-01-01", more='    time:calendar = "360_day" ;\n'), None),
+        (at([5, 6, 7], "km"), None),
+        (at([5, 6, 7], more="    time:scale_factor = 2. ;\n"), None),
+        (None, at([3], name="t")),
+        (at([5, 6, 7]).replace("double time(time)", "double time(lat)").replace("5, 6, 7", "5, 6"), None),
+    ],
+)
+def test_what_lies_in_its_place_or_cannot_be_compared_is_clean(
+    tmp_path: Path, first: str | None, second: str | None
+) -> None:
+    text = YEAR.replace("    time:units", '    time:standard_name = "time" ;\n    time:units')
+    assert misplaced(year(tmp_path, first, second, text)) == []
+
+
+@pytest.mark.parametrize("times", ["0, 0, 1, 2", "_, 0, 1, 2"])
+def test_coordinates_that_are_not_distinct_or_missing_tell_no_place(tmp_path: Path, times: str) -> None:
+    text = YEAR.replace("time = 0, 1, 2, 3", f"time = {times}").replace(
+        "data:\n", "    time:_FillValue = NaN ;\ndata:\n"
+    )
+    assert misplaced(year(tmp_path, at([0.1, 5, 6]), None, text)) == []
+
+
+def test_of_a_single_coordinate_nothing_tells_how_far_others_lie_apart(tmp_path: Path) -> None:
+    text = YEAR.replace("lat = 2", "lat = 1").replace("3, 1, 2, _", "3, 1, 1, _").replace("  float tas ;", LAT)
+    one = (
+        (PART % (3, "0, 0, 0"))
+        .replace("lat = 2", "lat = 1")
+        .replace("  float tas", LAT[: LAT.index("  float")] + "  float tas")
+    )
+    two = one.replace("time = 3", "time = 1").replace("0, 0, 0", "0").replace("data:\n", "data:\n  lat = 7 ;\n")
+    assert misplaced(year(tmp_path, one, two, text.replace("data:\n", "data:\n  lat = 50 ;\n"))) == []
+
+
+def test_without_data_the_coordinates_are_not_even_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragments, "lines", None)
+    assert found(year(tmp_path)) == []
+
+
+def test_a_time_without_its_dimension_is_compared(tmp_path: Path) -> None:
+    scalar = at([7]).replace("time(time)", "time").replace("tas(time, lat)", "tas(lat)").replace("  time = 1 ;\n", "")
+    (said,) = misplaced(year(tmp_path, at([0, 1, 2]), scalar))
+    assert "'time' 7 where the aggregation has 'time' 3 days since 2001-01-01" in said
+
+
+def test_latitudes_in_the_other_direction_are_found(tmp_path: Path) -> None:
+    lat = '  double lat(lat) ;\n    lat:units = "degrees_north" ;\n  float tas'
+    whole = YEAR.replace("  float tas", lat, 1).replace("data:\n", "data:\n  lat = 10, 20 ;\n")
+    turned = part(3).replace("  float tas", lat, 1).replace("data:\n", "data:\n  lat = 20, 10 ;\n")
+    (said,) = misplaced(year(tmp_path, turned, text=whole))
+    assert "has 'lat' 20 … 10 where the aggregation has 'lat' 10 … 20 degrees_north" in said
+
+
+def test_coordinates_without_units_are_not_taken_for_radians(tmp_path: Path) -> None:
+    whole = YEAR.replace("  float tas ;", LAT).replace("data:\n", "data:\n  lat = 10, 20 ;\n")
+    plain = (
+        part(3)
+        .replace("  float tas", "  double lat(lat) ;\n  float tas", 1)
+        .replace("data:\n", "data:\n  lat = 10, 20 ;\n")
+    )
+    assert misplaced(year(tmp_path, plain, text=whole)) == []
+
+
+def test_longitudes_a_circle_apart_are_the_same(tmp_path: Path) -> None:
+    lon = '  double lat(lat) ;\n    lat:units = "degrees_east" ;\n  float tas'
+    whole = YEAR.replace("  float tas", lon, 1).replace("data:\n", "data:\n  lat = 190, 350 ;\n")
+    west = part(3).replace("  float tas", lon, 1).replace("data:\n", "data:\n  lat = -170, -10 ;\n")
+    assert misplaced(year(tmp_path, west, text=whole)) == []
+
+
+def nca(folder: Path, **described: object) -> Path:
+    """Return an aggregation of two files, the second of which runs from north to south."""
+    lats = {"a": [10.0, 20.0], "b": [40.0, 30.0, 20.0][: 3 if "(" in str(described) else 2]}
+    for name, values in lats.items():
+        lat = {"lat": (["lat"], values, {"units": "degrees_north"})}
+        nca_files.fragment(folder / f"{name}.nc", "tas", values, ["lat"], {"units": "K"}, coordinates=lat)
+
+    def describe(index: tuple[int, ...], location: list[list[int]]) -> dict[str, object]:
+        name = "ab"[index[0]]
+        data = {"file": f"{name}.nc", "ncvar": "tas", "shape": [len(lats[name])]}
+        return {"data": data, "format": "netCDF", **(described if index[0] else {})}
+
+    content = nca_files.array(["lat"], [[0, 2, 4]], describe)
+    lat = {"lat": (["lat"], [10.0, 20.0, 30.0, 40.0], {"units": "degrees_north"})}
+    return nca_files.aggregation(folder / "a.nca", "tas", "f8", {"lat": 4}, content, {"units": "K"}, coordinates=lat)
+
+
+def test_a_fragment_whose_direction_is_declared_has_its_coordinates_in_the_other_one(tmp_path: Path) -> None:
+    for declared, number in (({}, 1), ({"directions": {"lat": False}}, 0)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert len(misplaced(nca(folder, **declared))) == number
+
+
+@pytest.mark.parametrize("part", ["[(0, 2, 1)]", "[[1, 0]]"])
+def test_coordinates_of_a_part_of_a_variable_are_not_compared(tmp_path: Path, part: str) -> None:
+    assert misplaced(nca(tmp_path, part=part)) == []
