@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -514,3 +515,41 @@ def test_times_of_forecasts_have_a_dimension_for_their_starts(tmp_path) -> None:
     assert found.tas.dims == found.time.dims == ("start", "step")
     assert found.time.values.tolist() == [[1, 2], [32, 33]]
     assert found.tas.values.tolist() == [[0.1, 0.2], [1.1, 1.2]]
+
+
+def forecast_file(path: Path, start: float, steps: Sequence[float]) -> str:
+    """Write steps of a forecast along times, or one as scalar coordinates, as iris and the Met Office write them."""
+    along = ("time",) if len(steps) > 1 else ()
+    steps = np.array(steps if along else steps[0], "f8")
+    hours = {"units": f"hours since 2000-01-01 {start:02.0f}:00"}
+    values = 100 * start + steps
+    own = xr.Dataset(
+        {"tas": (along, values, {"standard_name": "air_temperature", "units": "K", "cell_methods": "time: mean"})}
+    )
+    own.coords["time"] = (along, steps, {**hours, "standard_name": "time", "bounds": "time_bnds"})
+    own.coords["forecast_period"] = (along, steps, {"standard_name": "forecast_period", "units": "hours"})
+    own.coords["start"] = ((), 0.0, {**hours, "standard_name": "forecast_reference_time"})
+    own["time_bnds"] = ((*along, "bnds"), steps[..., None] + [-6, 0])
+    own.to_netcdf(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+def test_forecasts_of_overlapping_times_are_an_array_along_starts_and_steps(tmp_path: Path, scalar: bool) -> None:
+    steps: list[list[float]] = [[6], [12], [18]] if scalar else [[6, 12, 18]]
+    files = [forecast_file(tmp_path / f"{start}_{own[0]}.nc", start, own) for start in (6, 18) for own in steps]
+    made = cfagg.aggregate(files, output=tmp_path / "out.nc", decode_times=False)
+    for found in (made, cfagg.read(tmp_path / "out.nc", decode_times=False)):
+        assert found.tas.dims == found.time.dims == ("start", "forecast_period")
+        assert found.forecast_period.dims == ("forecast_period",)
+        assert found.tas.values.tolist() == [[606, 612, 618], [1806, 1812, 1818]]
+        assert found.time.values.tolist() == [[6, 12, 18], [18, 24, 30]]
+        assert found[found.time.attrs["bounds"]].values[1].tolist() == [[12, 18], [18, 24], [24, 30]]
+
+
+def test_forecasts_at_the_same_steps_before_each_time_are_an_array_along_times_and_steps(tmp_path: Path) -> None:
+    cases = [(time - step, step) for time in (20, 21, 22, 23) for step in (1, 2)]
+    files = [forecast_file(tmp_path / f"{start}_{step}.nc", start, [step]) for start, step in cases]
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.tas.dims == found.start.dims == ("forecast_period", "time")
+    assert (found.start.values - found.start.values[0, 0]).tolist() == [[0, 1, 2, 3], [-1, 0, 1, 2]]

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from cfagg.cf.joining.described import Companion, Coordinate, Described
+from cfagg.cf.joining.forecasts import along_steps
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.values import canonical_values
 
 __all__ = ["tied"]
 
@@ -18,8 +20,9 @@ _DEPENDENT = {"forecast_reference_time": ("realization", "time")}
 def tied(described: Sequence[Described], options: Options | None = None) -> list[Described]:
     """Return descriptions in which what depends on a scalar coordinate belongs to it.
 
-    A reference time does if each member of an ensemble, or else each time, has one, and these differ; flags and the
-    like do if they name the scalar coordinate themselves in all files.  It must be called before `members_of`.
+    A reference time does if each member of an ensemble, or else each time, has one, and these differ, or the time if
+    forecasts have the same steps; flags and the like do if they name the scalar coordinate themselves in all files.
+    It must be called before `members_of`.
     """
     out = list(described)
     groups = _groups(out)
@@ -38,6 +41,8 @@ def tied(described: Sequence[Described], options: Options | None = None) -> list
                     memo[key] = _moved(out[k], name, behind)
                 axes, parts = memo[key]
                 out[k] = replace(out[k], axes=axes, parts=parts)
+        for k, one in zip(members, along_steps([out[k] for k in members]), strict=True):
+            out[k] = one
     return out
 
 
@@ -75,18 +80,21 @@ def _spread(described: list[Described], groups: Sequence[Sequence[int]]) -> None
 def _depends(described: Sequence[Described], members: Sequence[int], name: str, other: str) -> bool:
     """Return whether a scalar coordinate has one value for each value of another, and several values overall."""
     found: dict[Any, Any] = {}
+    first: dict[str, Coordinate] = {}
     for k in members:
-        axes = described[k].axes
-        own, of = axes.get(name), axes.get(other)
-        if own is None or of is None or own.stated.dims or of.stated.dims:
+        both = [described[k].axes.get(n) for n in (other, name)]
+        if any(own is None or own.stated.dims for own in both):
             return False
-        if found.setdefault(_key(of), _key(own)) != _key(own):
+        of, value = (_key(own, first.setdefault(own.identity, own)) for own in both if own is not None)
+        if found.setdefault(of, value) != value:
             return False
     return len(set(found.values())) > 1
 
 
-def _key(own: Coordinate) -> tuple[Any, ...]:
-    return own.values.tolist()[0], own.units, own.calendar
+def _key(own: Coordinate, first: Coordinate) -> Any:
+    """Return the value of a scalar coordinate in the units of another, without the rounding errors of conversions."""
+    value = canonical_values(own, first).tolist()[0]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate], dict[str, Companion]]:
