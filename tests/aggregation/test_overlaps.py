@@ -213,6 +213,40 @@ def test_constants_of_an_aggregation_file_are_not_compared(tmp_path) -> None:
     assert found.tas.sizes["time"] == 3
 
 
+def test_constants_of_two_aggregation_files_are_not_taken_for_equal(tmp_path) -> None:
+    names = constants(tmp_path, [[3.0, 4.0], [5.0, 6.0]])
+    for k, name in enumerate(names):
+        cfagg.aggregate([name], output=tmp_path / f"own{k}.nc", to="CF-1.13")
+    found = cfagg.aggregate([tmp_path / "own0.nc", tmp_path / "own1.nc"], on_overlap="equal")
+    assert [found[name].values.tolist() for name in ("orog", "orog_1")] == [[3.0, 4.0], [5.0, 6.0]]
+
+
+def test_constants_are_equal_in_whichever_order_their_dimensions_are_stored(tmp_path) -> None:
+    names, oblong = [], np.arange(6.0).reshape(2, 3)
+    for k, dims in enumerate([("lat", "lon"), ("lon", "lat")]):
+        orog = xr.Variable(("lat", "lon"), oblong, {"standard_name": "surface_altitude", "units": "m"})
+        made = xr.Dataset({"orog": orog.transpose(*dims)})
+        made.coords["lat"] = ("lat", [1.0, 2.0], {"standard_name": "latitude", "units": "degrees_north"})
+        made.coords["lon"] = ("lon", [1.0, 2.0, 3.0], {"standard_name": "longitude", "units": "degrees_east"})
+        names.append(tmp_path / f"{k}.nc")
+        made.to_netcdf(names[-1])
+    found = cfagg.aggregate(names, on_overlap="equal")
+    assert set(found.data_vars) == {"orog"}
+    np.testing.assert_array_equal(found.orog.transpose("lat", "lon"), oblong)
+
+
+def test_places_on_a_curvilinear_grid_are_the_same_although_a_dimension_can_grow(tmp_path) -> None:
+    names = []
+    for k in range(2):
+        made = xr.Dataset({"tas": (("y", "x"), np.full((2, 2), k), {"standard_name": "air_temperature", "units": "K"})})
+        lat = {"standard_name": "latitude", "units": "degrees_north"}
+        made.coords["lat"] = (("y", "x"), [[1.0, 2.0], [3.0, 4.0]], lat)
+        names.append(tmp_path / f"{k}.nc")
+        made.to_netcdf(names[-1], unlimited_dims=["y"])
+    assert set(cfagg.aggregate(names, on_overlap="last").data_vars) == {"tas"}
+    assert cfagg.aggregate(names, on_overlap="last").tas.values.tolist() == [[1, 1], [1, 1]]
+
+
 def test_an_aggregation_in_which_equal_constants_are_one_grows_as_if_written_at_once(tmp_path) -> None:
     names = constants(tmp_path, [[3.0, 4.0], [3.0, 5.0], [3.0, 4.0], [3.0, 5.0]])
     cfagg.aggregate(names, output=tmp_path / "whole.nc", on_overlap="equal")

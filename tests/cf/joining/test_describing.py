@@ -63,6 +63,13 @@ def test_descriptions_from_other_processes_are_made_the_same_objects_again() -> 
     assert boxes_of(*here, *same[2:])[1].box.tolist() == [0, 1, 0, 1]
 
 
+def test_descriptions_from_other_processes_keep_the_digests_of_their_values() -> None:
+    there = describe_all(dataset(0), Options(on_overlap="equal"))
+    assert [one.digest for one in interned(pickle.loads(pickle.dumps(there)))] == [one.digest for one in there]
+    assert all(one.digest for one in there)
+    assert not any(one.digest for one in describe_all(dataset(0)))
+
+
 def test_descriptions_that_are_gone_leave_nothing_but_structures() -> None:
     kept = describe_all(dataset(0))
     gc.collect()
