@@ -71,3 +71,20 @@ def test_times_of_the_same_points_are_joined_beside_arrays_that_are_not_gathered
     assert places(found, joined) == expected(0, LATITUDES, POINTS)
     assert "coordinates" not in found[joined].encoding
     assert found[next(n for n in found.data_vars if n != joined)].shape == (1, 3, 2)
+
+
+def test_a_list_of_points_of_another_list_keeps_both_and_their_dimensions(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{k}.nc", k, LATITUDES, POINTS) for k in range(2)]
+    for path in files:
+        with netCDF4.Dataset(path, "a") as file:
+            file.createDimension("ice", 2)
+            file.createVariable("ice", "i4", ("ice",)).compress = "land"
+            file["ice"][:] = [0, 2]
+            file.createVariable("pr", "f8", ("time", "ice")).setncatts({**DATA, "standard_name": "snowfall_flux"})
+            file["pr"][:] = [[1, 2]]
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.pr.shape == (2, 2)
+    land = found[found.pr.dims[1]].attrs["compress"]
+    lat, lon = found[land].attrs["compress"].split()
+    assert (found[land].values.tolist(), found[lat].values.tolist()) == (POINTS, LATITUDES)
+    assert found[lon].values.tolist() == LONGITUDES

@@ -128,19 +128,24 @@ class Gathering:
     def _gathered(self, points: Variable, position: int, coordinates: list[Variable]) -> None:
         """Add a list of points as an axis, and the dimensions that they are in with the coordinates of these."""
         self._index(f"points of {points.name}", position)
+        for other in self._lists(points, "the points", coordinates):
+            self._part("gathered", other)
+
+    def _lists(self, points: Variable, what: str, coordinates: list[Variable], *outer: Variable) -> list[Variable]:
+        """Add the dimensions that points are in, and return these with their list; the dimensions may be lists, too."""
         whole = [points]
         for k, word in enumerate(points.words("compress")):
             dimension, own = word.rpartition("/")[2], self._find(word, points)
             own = own if own is not None and length(own) == (own.name,) else None
             of = own or next((v for v in coordinates if dimension in v.dims), None)
             if of is not None:
-                name = self.along[dimension] = f"dimension {k} of the points"
+                name = self.along[dimension] = f"dimension {k} of {what}"
                 self.axes[name] = AxisPlan(name, self.known.number[of], dimension=of.dims.index(dimension))
+                if own is not None and own not in (points, *outer):
+                    whole += self._lists(own, name, coordinates, points, *outer)
             elif self.resolver.dimension(word, points.group) is not None:
                 self.problems.append(f"its points {points.name!r} are in the dimension {word!r}, which no variable has")
-            whole += [] if own is None else [own]
-        for other in whole:
-            self._part("gathered", other)
+        return whole
 
     def _features(self, coordinates: list[Variable]) -> tuple[list[_Link], Variable | None]:
         """Return the links from samples of a ragged array to its features, and the variable that identifies these."""
