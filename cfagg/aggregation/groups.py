@@ -255,11 +255,10 @@ def _neighbours(joined: Joined, rows: Sequence[Int64], boxes: Sequence[int]) -> 
     heads = np.array([rows[box][0] for box in boxes])
     alike = codes(*(np.asarray(column)[heads] for column in joined.members.signature.values()))
     axis = max(joined.members.axes, key=lambda a: len(np.unique(a.code[heads])), default=None)
-    if axis is None:
-        return
     members = np.concatenate([rows[box] for box in boxes])
     rank = np.zeros((2, len(joined.described)), np.int64)
-    rank[:, members] = _ranks(np.concatenate([axis.first[members], axis.last[members]])).reshape(2, -1)
+    if axis is not None:
+        rank[:, members] = _ranks(np.concatenate([axis.first[members], axis.last[members]])).reshape(2, -1)
     order = np.lexsort((rank[0, heads], alike)).tolist()
     for one, other in pairwise(order):
         b = int(heads[other])

@@ -6,10 +6,12 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 import cfagg
 from cfagg.aggregation.files import places
@@ -240,3 +242,78 @@ def test_coordinates_that_no_data_variable_uses_are_named(tmp_path: Path) -> Non
         f"'band' is left out: no data variable of {names[0]} uses it",
     )
     assert cfagg.aggregate(names[2:]).cfagg.report.notes == ()
+
+
+def _swath(path: Path, lines: int, *, start: int | None = None) -> str:
+    """Write temperatures in places along a track, of scan lines that have times if they start at one."""
+    shape = (lines, 2)
+    latitude = {"standard_name": "latitude", "units": "degrees_north"}
+    place: dict[str, Any] = {"lat": (("line", "pixel"), np.full(shape, lines), latitude)}
+    if start is not None:
+        seconds = {"standard_name": "time", "units": "seconds since 2000-01-01"}
+        place["when"] = ("line", np.arange(start, start + lines), seconds)
+    kelvin = {"standard_name": "air_temperature", "units": "K"}
+    xr.Dataset({"tas": (("line", "pixel"), np.ones(shape), kelvin)}, place).to_netcdf(path)
+    return str(path)
+
+
+def test_swaths_are_joined_by_the_times_of_their_scan_lines_as_the_remedy_says(tmp_path: Path) -> None:
+    bare = [_swath(tmp_path / f"{k}.nc", 2 + k) for k in range(2)]
+    report = str(cfagg.aggregate(bare).cfagg.report)
+    assert "a standard_name, which identifies its positions, such as the times of a swath" in report
+    timed = [_swath(tmp_path / f"t{k}.nc", 2 + k, start=10 * k) for k in range(2)]
+    assert cfagg.aggregate(timed).tas.shape == (5, 2)
+
+
+@pytest.mark.parametrize("same_time", [False, True])
+def test_longitudes_from_0_and_from_180_west_are_to_be_written_alike(tmp_path: Path, same_time: bool) -> None:
+    def write(name: str, day: int, longitudes: list[int], times: list[int]) -> str:
+        said = {"standard_name": "longitude", "units": "degrees_east"}
+        when = {"standard_name": "time", "units": "days since 2000-01-01"}
+        values = np.ones((len(times), len(longitudes)))
+        kelvin = {"standard_name": "air_temperature", "units": "K"}
+        place = {"time": ("time", times, when), "lon": ("lon", np.array(longitudes, "f8"), said)}
+        xr.Dataset({"tas": (("time", "lon"), values, kelvin)}, place).to_netcdf(tmp_path / name)
+        return str(tmp_path / name)
+
+    west = [-180, -90, 0, 90]
+    one = write("a.nc", 0, west, [0])
+    other = write("b.nc", 1, [0, 90, 180, 270], [0 if same_time else 1])
+    assert "so add 360 to negative ones and sort by longitude" in str(cfagg.aggregate([one, other]).cfagg.report)
+    alike = write("c.nc", 0, sorted(v % 360 for v in west), [0])
+    if not same_time:
+        assert cfagg.aggregate([alike, other]).tas.shape == (2, 4)
+
+
+@pytest.mark.parametrize("way", ["S1", "strings"])
+def test_texts_of_other_lengths_are_joined_as_the_remedy_says(tmp_path: Path, way: str) -> None:
+    def write(name: str, time: int, dtype: str, length: int) -> str:
+        with netCDF4.Dataset(tmp_path / name, "w") as file:
+            file.createDimension("time", 1)
+            file.createDimension("length", length)
+            file.createVariable("time", "f8", ("time",)).setncatts(
+                {"standard_name": "time", "units": "days since 2000-01-01"}
+            )
+            file["time"][:] = time
+            if dtype == "S1":
+                file.createVariable("label", "S1", ("time", "length"))[:] = np.full((1, length), b"a")
+            else:
+                file.createVariable("label", str, ("time",))[0] = "a" * length
+        return str(tmp_path / name)
+
+    options: dict[str, Any] = {"relaxed_identities": True, "relaxed_units": True}
+    both = [write("a.nc", 0, "S1", 3), write("b.nc", 1, "S1", 4)]
+    report = str(cfagg.aggregate(both, **options).cfagg.report)
+    assert "texts of other lengths: write them as strings, or all with as many characters" in report
+    if way == "S1":
+        made = [write("c.nc", 0, "S1", 4), write("b.nc", 1, "S1", 4)]
+    else:
+        made = [write("c.nc", 0, way, 3), write("d.nc", 1, way, 4)]
+    assert cfagg.aggregate(made, **options).sizes["time"] == 2
+
+
+def test_variables_without_any_identified_dimension_are_told_apart_with_the_reason(tmp_path: Path) -> None:
+    for k in range(2):
+        xr.Dataset({"v": (("y", "x"), np.ones((2, 3)))}).to_netcdf(tmp_path / f"{k}.nc")
+    report = str(cfagg.aggregate(tmp_path).cfagg.report)
+    assert "v (v, v_1): it cannot be joined: it has no standard name; " in report

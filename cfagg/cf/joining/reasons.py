@@ -57,7 +57,17 @@ _SENTENCES = {
 }
 
 
-_COUNTED = "give that dimension a coordinate with a standard_name, which identifies its positions"
+_COUNTED = (
+    "give that dimension a coordinate with a standard_name, which identifies its positions, such as the times of a "
+    "swath"
+)
+
+_TEXTS = "; texts of other lengths: write them as strings, or all with as many characters"
+
+_AROUND = (
+    "write their longitudes alike: those of one are below 0, those of the other above 180, so add 360 to negative ones "
+    "and sort by longitude"
+)
 
 #: For values whose places nothing tells apart, and whether these were compared.
 _BARE = {
@@ -146,6 +156,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     if len(differ) > 1:
         counted = ", ".join(axis.name for axis in differ if axis.counted)
         remedy = f"nothing is joined along {counted}, whose places are only counted: {_COUNTED}" if counted else ""
+        remedy = remedy + _TEXTS * (_is_text(members, a) and bool(counted)) or _around(differ, a, b)
         what = ", ".join(f[0] for f in found)
         return Reason("axes", what, [f[1] for f in found], [f[2] for f in found], remedy=remedy)
     (axis,) = differ
@@ -153,6 +164,22 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
         if axis.name not in part.axes and part.code[a] != part.code[b]:
             return _of_part(members, part.name or name, part, a, b, axis.name)
     return _along(members, axis, a, b, options)
+
+
+def _is_text(members: Members, a: int) -> bool:
+    """Return whether the values of a member are text."""
+    column, label = members.signature["type"], members.labels.get("type")
+    return bool((plain(column[a]) if label is None else label[column[a]]) == "text")
+
+
+def _around(axes: list[Axis], a: int, b: int) -> str:
+    """Return what to do if longitudes begin at -180 degrees in one member and at 0 in the other."""
+    for axis in axes:
+        if axis.name == "longitude" and axis.first.dtype.kind == axis.last.dtype.kind == "f":
+            (low, west), (start, high) = sorted((axis.first[i], axis.last[i]) for i in (a, b))
+            if low < 0 <= start and west <= 180 < high:
+                return _AROUND
+    return ""
 
 
 def _equal(members: Members, a: int, options: Options) -> Reason:
@@ -186,7 +213,8 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     own = points_of(axis, options)
     loose = options.interleave or own.unordered[_codes(axis, own)[[a, b]]].any()
     if shared.size or (not loose and max(mine.min(), theirs.min()) <= min(mine.max(), theirs.max())):
-        return Reason("overlap", axis.name, one, other, remedy=_apart_from(axis, a, b, options))
+        remedy = _around([axis], a, b) or _apart_from(axis, a, b, options)
+        return Reason("overlap", axis.name, one, other, remedy=remedy)
     rule = _of_cells(members, axis, *((a, b) if mine.min() <= theirs.min() else (b, a)), options)
     if rule is not None:
         one, other = (tuple(plain(ends[i]) for ends in axis.cells()) for i in (a, b))
