@@ -161,7 +161,7 @@ def _asked_json(asked: Query) -> dict[str, Any]:
 
 def _summary(result: DataArray, units: str) -> list[tuple[str, str]]:
     """Return the locations of the smallest and largest values, and the number of missing ones."""
-    values = np.asarray(result.values, "f8")
+    values = np.asarray(result.values, None if result.dtype.kind in "iuf" else "f8")
     missing = int(np.isnan(values).sum())
     found = []
     if missing < values.size:

@@ -34,6 +34,8 @@ def test_selections_are_written_in_degrees_dates_or_units():
 
 def test_whole_numbers_are_written_in_all_digits():
     assert text_lines(xr.DataArray(123456789012, name="n"), asked())[-1] == "  result  123456789012"
+    lines = text_lines(xr.DataArray([2**53, 2**53 + 1], dims="x", name="n"), asked())
+    assert [line.split() for line in lines if "highest" in line] == [["highest", "9007199254740993", "at", "x", "[1]"]]
 
 
 def test_a_result_without_any_value_says_so():
