@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cfagg.aggregation.indexed_files import Wanted, fragments, lacking, opened
 from cfagg.arrays.index import SUFFIX, Index
-from cfagg.arrays.index.addresses import addresses_of
 from cfagg.errors import (
-    CfaggError,
     OptionError,
     SourceError,
     SourceNotFoundError,
@@ -30,8 +29,6 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 if TYPE_CHECKING:
-    from cfagg.arrays.source import Source
-    from cfagg.storage.access import Access
     from cfagg.writing.report import Report
 
 __all__ = ["IndexReport", "index"]
@@ -144,7 +141,7 @@ def index(
         return _exported(path_or_files, output, to, on_loss, overwrite, allowed, storage_options)
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
         place = a_place(path_or_files, storage_options, allowed, name=_FILES)
-        source = _opened(place, allowed)
+        source = opened(place, allowed)
         unreadable = [error for group in source.root.walk() for error in group.unreadable.values()]
         if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
             beside = f"{absolute(place)}{SUFFIX}"
@@ -155,9 +152,9 @@ def index(
             target = beside if output is None else _target(output, storage_options)
             left = {error.message: error.message for error in unreadable}
             files: dict[str, dict[str, None]] = {}
-            for path, address in _fragments(source, source.access(allowed), left):
+            for path, address in fragments(source, source.access(allowed), left):
                 files.setdefault(path, {})[address] = None
-            wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
+            wanted = Wanted({path: tuple(names) for path, names in files.items()}, left)
             with _held(place) if output is None and not isinstance(place, Url) else nullcontext():
                 return _written(wanted, target, client, workers, progress, overwrite, place)
         from cfagg.arrays.source import refuse_unreadable
@@ -172,7 +169,7 @@ def index(
     named = places(
         path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str, argument=_FILES
     )
-    return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
+    return _written(Wanted.of(named, allowed), target, client, workers, progress, overwrite)
 
 
 def _held(place: str) -> AbstractContextManager[object]:
@@ -196,93 +193,8 @@ def _is_pattern(path: str | os.PathLike[str]) -> bool:
     return os.path.isdir(name) or (bool(set(name) & set("*?[")) and not is_url(name) and not os.path.lexists(name))  # noqa: PTH112
 
 
-def _opened(place: str, allowed: tuple[str, ...]) -> Source:
-    from cfagg.arrays.opening import open_any
-
-    return open_any(place, allowed)
-
-
-def _fragments(source: Source, access: Access, left: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield file and address of the fragments of all aggregations of a source; unreadable ones are added to `left`."""
-    for group in source.root.walk():
-        for variable in group.variables.values():
-            if not isinstance(variable, Aggregation):
-                continue
-            for code, address in addresses_of(variable)[0]:
-                reference = variable.partitions.files[code]
-                try:
-                    yield access.resolve(reference), address
-                except CfaggError as error:
-                    left.setdefault(reference, error.message)
-
-
-class _Wanted:
-    """The files of an index, with the paths of their variables (`None` for all), and why others are left out."""
-
-    def __init__(self, files: dict[str, tuple[str, ...] | None], left: dict[str, str]) -> None:
-        self.files, self._left = files, left
-        self._places: dict[str, str] = {}
-        self._allowed: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, named: Iterable[str], allowed: tuple[str, ...]) -> Self:
-        """Return all variables of files; those on other machines are listed now."""
-        wanted = cls({}, {})
-        wanted._allowed = allowed
-        for place in named:
-            path = place if isinstance(place, Url) else os.path.realpath(place)
-            wanted._places.setdefault(path, place)
-            if isinstance(place, Url):
-                wanted.files[path] = wanted.listed(path)
-            elif os.path.isdir(path):  # noqa: PTH112
-                wanted.listed(path)
-                wanted._left.setdefault(
-                    path, f"{path} is a Zarr store, which needs no index: its metadata say where its chunks are"
-                )
-            else:
-                wanted.files.setdefault(path, None)
-        return wanted
-
-    def listed(self, path: str) -> tuple[str, ...]:
-        """Return the paths of the variables of a file, or none if it cannot be read."""
-        try:
-            return tuple(_paths_in(self._places[path], self._allowed))
-        except CfaggError as error:
-            self._left[path] = error.message
-            return ()
-
-    @property
-    def left(self) -> list[str]:
-        """Why files are left out, in order."""
-        order = {path: n for n, path in enumerate(self._places)}
-        return [self._left[path] for path in sorted(self._left, key=lambda path: order.get(path, 0))]
-
-
-def _paths_in(place: str, allowed: tuple[str, ...]) -> list[str]:
-    """Return the paths of the variables of a file, except aggregations."""
-    from cfagg.arrays.datasets import dataset_of, with_aggregations
-    from cfagg.formats.opening import NETCDF, format_of
-    from cfagg.storage.files import open_regular
-
-    if not isinstance(place, Url) and os.path.isfile(place):  # noqa: PTH113
-        # The netCDF library takes ten times as long to list them.  The general way reports damage, and knows which
-        # variables only serve aggregations.
-        with suppress(CfaggError):
-            handle = open_regular(place)
-            if format_of(handle) in NETCDF:
-                with with_aggregations(dataset_of(handle)) as dataset:
-                    if dataset.damage is None and all(v.dialect is None for v in dataset.variables):
-                        return [v.path.removeprefix("/") for v in dataset.variables]
-    return [
-        f"{group.path.rstrip('/')}/{name}".removeprefix("/")
-        for group in _opened(place, allowed).root.walk()
-        for name, variable in group.variables.items()
-        if not isinstance(variable, Aggregation)
-    ]
-
-
 def _written(
-    wanted: _Wanted,
+    wanted: Wanted,
     target: str,
     client: Any,
     workers: int | None,
@@ -316,7 +228,7 @@ def _written(
         # It may be one of the files of a directory, of which outputs are left out.
         refuse_data(target, "index")
         notes.append(f"{error.message}; it was rebuilt")
-    made, lacking = index_files(
+    made, without = index_files(
         {path: names for path, names in wanted.files.items() if names != ()},
         listing=wanted.listed, previous=previous, client=client, workers=workers, progress=progress,
     )  # fmt: skip
@@ -332,7 +244,7 @@ def _written(
         chunks=int(made.offset.values.size),
         unchanged=len(same),
         changed=tuple(changed),
-        left_out=(*wanted.left, *_lacking(lacking)),
+        left_out=(*wanted.left, *lacking(without)),
         notes=tuple(notes),
     )
 
@@ -344,27 +256,6 @@ def _unchanged(target: Url) -> dict[str, Any]:
     except SourceNotFoundError:
         return {"create": True}
     return {"match": tag} if tag else {}
-
-
-def _lacking(places: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield what an index lacks: files that cannot be read at all, with the reason, or else variables."""
-    whys: dict[str, str] = {}
-    for path, address in places:
-        if path not in whys:
-            whys[path] = why = _unreadable(path)
-            if why:
-                yield why
-        if not whys[path]:
-            yield f"{path}: {address}"
-
-
-def _unreadable(path: str) -> str:
-    """Return why a file cannot be read, or an empty string if it can."""
-    try:
-        _opened(path, ())
-    except CfaggError as error:
-        return error.message if path in error.message else f"{path}: {error.message}"
-    return ""
 
 
 def _described(made: Index, previous: Index) -> Index:
@@ -403,7 +294,7 @@ def _exported(
     if output is None:
         raise OptionError(f"to={to!r}: name the file to write with output=")
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
-        source = _opened(a_place(path_or_files, storage_options, allowed, name=_FILES), allowed)
+        source = opened(a_place(path_or_files, storage_options, allowed, name=_FILES), allowed)
     else:
         from cfagg.aggregation.building import build
         from cfagg.aggregation.joining import join_files

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.aggregation import indexing
+from cfagg.aggregation import indexed_files
 from cfagg.arrays.index import SUFFIX, building, open_index
 from cfagg.cli.main import main
 from cfagg.errors import (
@@ -170,7 +170,7 @@ def test_files_are_listed_while_they_are_looked_into(days: Path, monkeypatch: py
     opened: list[str] = []
     before = handles.apart
     monkeypatch.setattr(handles, "apart", lambda path: (opened.append(path), before(path))[1])
-    monkeypatch.setattr(indexing, "_paths_in", None)
+    monkeypatch.setattr(indexed_files, "_paths_in", None)
     cfagg.index(sorted(days.glob("[0-9].nc")), output=days / "x")
     found = open_index(days / "x")
     assert [p for p in opened if p.endswith(".nc")] == [str(days / f"{k}.nc") for k in range(6)]
