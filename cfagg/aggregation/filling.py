@@ -30,6 +30,7 @@ from cfagg.aggregation.names import (
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import frozen, plain
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, mean_the_same, places_of, with_units
+from cfagg.cf.references import own_name
 
 __all__ = ["Builder"]
 
@@ -265,7 +266,7 @@ class Builder:
         conformable = {id(d.parts): with_units(d.parts) for d in described}
         for identity, first in described[0].parts.items():
             own = dict(zip(rows.tolist(), (conformable[id(d.parts)][identity] for d in described), strict=True))
-            of = first.stated.text("instance_dimension") or "" if first.role == "ragged" else ""
+            of = own_name(first.stated.text("instance_dimension")) if first.role == "ragged" else ""
             if of in described[0].along and len(own) > 1:
                 own = self._shifted(own, described[0].along[of])
             name, key = self._companion(rows, own, dims, said=first.stated)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cfagg.arrays.joined_source import variable_of
 from cfagg.arrays.source import Group, Variable
 from cfagg.cf.joining import Described, Stated
-from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING
+from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING, own_name
 from cfagg.model import Aggregation
 
 __all__ = [
@@ -227,7 +227,7 @@ def _new(word: str, names: Mapping[str, str], key: str) -> str | None:
     """Return the new name for a name or a path in an attribute."""
     # Beside those of all variables are `face_dimension` and others of meshes.
     dimension = key in DIMENSION_LISTS or key.endswith("_dimension")
-    found = names.get(of_dimension(word)) if dimension else None
+    found = names.get(of_dimension(own_name(word))) if dimension else None
     return found or names.get(word, names.get(word.lstrip("/")))
 
 

@@ -16,7 +16,7 @@ from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
 
 __all__ = [
     "DIMENSION_LISTS", "KEYED", "LISTS", "REFERRING", "WITH_A_GRAMMAR", "Reference", "Resolver", "names_in",
-    "references", "with_whole_paths",
+    "own_name", "references", "with_whole_paths",
 ]  # fmt: skip
 
 #: Attributes that list names of variables.
@@ -143,6 +143,15 @@ def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
             target, how = resolver.variable(name, variable.group)
             found.append(Reference(variable, attribute, name, key, target, how))
     return found
+
+
+def own_name(path: str | None) -> str:
+    """Return the name that a variable or dimension has in its group, which is the last part of a path.
+
+    >>> own_name("/forecast/element"), own_name("station")
+    ('element', 'station')
+    """
+    return (path or "").rpartition("/")[2]
 
 
 def with_whole_paths(attributes: Mapping[str, Any], group: str) -> Mapping[str, Any]:

@@ -155,6 +155,49 @@ def test_each_feature_of_all_files_has_the_samples_that_its_file_gives_it(
             assert found["ta"].dims == found["hus"].dims
 
 
+def in_groups(path: Path, plain: Path, paths: dict[str, str]) -> Path:
+    """Copy a file of `write`, with samples and counts or indices in a group, and what they refer to by paths."""
+    with netCDF4.Dataset(plain) as old, netCDF4.Dataset(path, "w") as new:
+        new.featureType = old.featureType
+        inner = new.createGroup("in")
+        for name, dim in old.dimensions.items():
+            (inner if name == "obs" else new).createDimension(name, dim.size)
+        for name, one in old.variables.items():
+            home = inner if name in ("rows", "index") or "obs" in one.dimensions else new
+            dtype = str if one.dtype is str else one.dtype
+            made = home.createVariable(name, dtype, one.dimensions, fill_value=getattr(one, "_FillValue", None))
+            said = {n: one.getncattr(n) for n in one.ncattrs() if n != "_FillValue"}
+            made.setncatts({n: paths.get(v, v) if n.endswith("_dimension") else v for n, v in said.items()})
+            made[:] = one[:]
+    return path
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize(
+    "paths", [{"obs": "/in/obs", "station": "/station"}, {"obs": "./obs", "station": "../station"}]
+)
+def test_dimensions_of_ragged_arrays_may_be_named_by_their_paths(
+    tmp_path: Path, paths: dict[str, str], counts: bool
+) -> None:
+    one = [Feature(f"{k}", k / 2, tuple((t, 10.0 * t, 100.0 * k + t) for t in range(k))) for k in (3, 1, 2)]
+    plain = [write(tmp_path / f"{k}.nc", own, Form(counts=counts)) for k, own in enumerate((one[:2], one[2:]))]
+    files = [in_groups(tmp_path / f"in{k}.nc", path, paths) for k, path in enumerate(plain)]
+    for found in (cfagg.aggregate(files, decode_times=False), cfagg.aggregate(files[0], decode_times=False)):
+        expected = in_files(plain[: 2 if found.sizes["station"] == 3 else 1], "ta")
+        assert features_of(found, "ta") == expected
+
+
+def test_samples_in_a_dimension_of_the_same_name_in_another_group_have_no_counts(tmp_path: Path) -> None:
+    plain = write(tmp_path / "plain.nc", [Feature("a", 0.5, ((0.0, 1.0, 2.0),))])
+    path = in_groups(tmp_path / "in.nc", plain, {"obs": "/in/obs"})
+    with netCDF4.Dataset(path, "a") as ds:
+        other = ds.createGroup("other")
+        other.createDimension("obs", 1)
+        other.createVariable("tb", "f4", ("obs",)).setncatts({"standard_name": "brightness_temperature", "units": "K"})
+    found = cfagg.aggregate(path)
+    assert found.ta.dims != found.tb.dims
+
+
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13"])
 def test_every_dialect_says_where_the_samples_of_ragged_arrays_are(tmp_path: Path, to: str) -> None:
     files = [

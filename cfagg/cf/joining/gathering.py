@@ -12,7 +12,7 @@ from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import Resolver
-from cfagg.model.dataset import AttributeValue, Variable
+from cfagg.model.dataset import AttributeValue, Dimension, Variable
 
 __all__ = ["Gathering"]
 
@@ -149,7 +149,7 @@ class Gathering:
 
     def _features(self, coordinates: list[Variable]) -> tuple[list[_Link], Variable | None]:
         """Return the links from samples of a ragged array to its features, and the variable that identifies these."""
-        links = _links_of(self.variable, self.known)
+        links = _links_of(self.variable, self.known, self.resolver)
         if not links:
             return [], None
         features = links[-1].outer
@@ -326,27 +326,31 @@ class _Link:
     counts: bool
 
 
-def _links_of(variable: Variable, known: Variables) -> list[_Link]:
+def _links_of(variable: Variable, known: Variables, resolver: Resolver) -> list[_Link]:
     """Return the links from the samples of a ragged array to its features, or none if they are ambiguous."""
-    shared = [d for d in variable.dims if d in known.shared]
+    shared = [d for d in variable.dimensions if d.name in known.shared]
     links: list[_Link] = []
     while len(shared) == 1 and len(links) < 3:
-        found = [link for v in known.ragged if (link := _link(v, shared[0])) is not None]
+        found = [(v, *of) for v in known.ragged if (of := _outer(v, shared[0], resolver)) is not None]
         if not found:
             return links
-        if len(found) > 1 or not _is_plain(found[0].variable):
+        ((own, outer, counts), *others) = found
+        if others or not _is_plain(own):
             return []
-        links += found
-        shared = [found[0].outer]
+        links.append(_Link(own, shared[0].name, outer.name, counts))
+        shared = [outer]
     return []
 
 
-def _link(variable: Variable, inner: str) -> _Link | None:
-    """Return the link of a variable to a dimension, or `None`."""
-    if variable.text("sample_dimension") == inner and len(variable.dims) == 1:
-        return _Link(variable, inner, variable.dims[0], counts=True)
-    outer = variable.text("instance_dimension")
-    return None if outer is None or variable.dims != (inner,) else _Link(variable, inner, outer, counts=False)
+def _outer(variable: Variable, inner: Dimension, resolver: Resolver) -> tuple[Dimension, bool] | None:
+    """Return the dimension to which a variable links another one, and whether it counts, or `None`."""
+    sample, instance = (variable.text(f"{kind}_dimension") for kind in ("sample", "instance"))
+    if len(variable.dims) == 1 and sample is not None and resolver.dimension(sample, variable.group) is inner:
+        return variable.dimensions[0], True
+    if instance is None or len(variable.dims) != 1 or variable.dimensions[0] is not inner:
+        return None
+    outer = resolver.dimension(instance, variable.group)
+    return None if outer is None else (outer, False)
 
 
 def _is_plain(variable: Variable) -> bool:

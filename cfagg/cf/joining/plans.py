@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from cfagg.cf.references import own_name
 from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["ROLES", "AxisPlan", "FieldPlan", "PartPlan", "Variables", "around"]
@@ -73,5 +74,5 @@ class Variables:
         self.identifiers = [v for v in variables if v.text("cf_role") in ROLES]
         self.ragged = [v for v in variables if not {"sample_dimension", "instance_dimension"}.isdisjoint(v.attributes)]
         #: Dimensions that several features share, each with a part of it.
-        self.shared = {v.text("sample_dimension") or "" for v in self.ragged}
+        self.shared = {own_name(v.text("sample_dimension")) for v in self.ragged}
         self.shared |= {d for v in self.ragged if "instance_dimension" in v.attributes for d in v.dims}

@@ -17,6 +17,7 @@ from cfagg.cf.joining.boxes import Boxes
 from cfagg.cf.joining.described import WITHIN, Described, Stated
 from cfagg.cf.joining.members import Axis, Bools, Int64, Members, starts
 from cfagg.cf.joining.values import plain
+from cfagg.cf.references import own_name
 
 __all__ = ["FEATURES", "is_missing", "unsound", "with_samples", "without_features"]
 
@@ -130,7 +131,7 @@ def unsound(one: Described) -> str | None:
             return f"{found[0].stated.name} has too many values to be changed: {prod(found[0].shape):,}"
         ((part,), values) = found, found[0].values
         if part is one.parts.get(f"index of {name}"):
-            outer = sizes.get(one.along.get(part.stated.text("instance_dimension") or "", ""), 0)
+            outer = sizes.get(one.along.get(own_name(part.stated.text("instance_dimension")), ""), 0)
             if not (is_missing(values, part.stated) | ((values >= 0) & (values < outer))).all():
                 return f"an index of the {name.partition(WITHIN)[0]} refers to none of the {outer:,} features"
             continue
