@@ -318,7 +318,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
         return "cfagg"
     if not is_store(path):
         from cfagg.formats.metadata.stores import LocalStore
-        from cfagg.formats.metadata.zarr import read_node
+        from cfagg.formats.metadata.zarr_nodes import read_node
 
         read_node(LocalStore(os.path.abspath(path), allow), "")  # noqa: PTH100 - says why it cannot be looked into
         raise SourceError(no_store(path))

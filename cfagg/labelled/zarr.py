@@ -36,7 +36,8 @@ from cfagg.formats.metadata.nczarr import notes_of
 from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import is_consolidated, store_at
-from cfagg.formats.metadata.zarr import open_store, read_node
+from cfagg.formats.metadata.zarr import open_store
+from cfagg.formats.metadata.zarr_nodes import read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array

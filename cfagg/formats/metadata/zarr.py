@@ -1,8 +1,7 @@
 """Zarr v2 and v3 as datasets: groups, arrays with named dimensions, and NCZarr's metadata.
 
-Documents of single nodes are used, because consolidated metadata may be outdated; the latter are read if a store cannot
-be listed.  Dimensions have names if ``dimension_names``, ``_ARRAY_DIMENSIONS`` or NCZarr give them; within a group, and
-those below it, equal names and lengths are one dimension.
+Dimensions have names if ``dimension_names``, ``_ARRAY_DIMENSIONS`` or NCZarr give them; within a group, and those below
+it, equal names and lengths are one dimension.
 
 Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guide; xarray's Zarr encoding.
 """
@@ -10,50 +9,33 @@ Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guid
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import limits
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError, SourceNotFoundError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
 from cfagg.formats.metadata.foreign import too_long
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
-from cfagg.formats.metadata.stores import LocalStore, Store, joined
+from cfagg.formats.metadata.stores import LocalStore, Store
+from cfagg.formats.metadata.zarr_nodes import Node, tree
 from cfagg.formats.metadata.zarr_times import MISSING, times_of
 from cfagg.formats.metadata.zarr_types import fill_attribute, give_types, kind_of
-from cfagg.formats.zarr.documents import no_store, parse
 from cfagg.formats.zarr.settings import no_codec, text_of
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 
-__all__ = ["ZarrValues", "open_store", "open_zarr", "read_node", "reading"]
-
-#: Most levels of groups, and number of groups and arrays.
-_DEEPEST, _MOST = 400, 1 << 20
+__all__ = ["ZarrValues", "open_store", "open_zarr", "reading"]
 
 #: Most chunks that zarr-python reads at once.
 _AT_ONCE = 1 << 14
 
 #: Most dimensions of an array, as in NumPy.
 _RANK = 64
-
-
-@dataclass(slots=True)
-class Node:
-    """A group or an array."""
-
-    path: str
-    format: int
-    document: Mapping[str, Any]
-    attributes: Mapping[str, Any]
-    is_array: bool
-    below: dict[str, Node] = field(default_factory=dict)
 
 
 def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
@@ -65,7 +47,7 @@ def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
 
 def open_store(store: Store, *, times: bool = False) -> Dataset:
     """Return the model of a Zarr store; with `times`, those of NumPy's types are numbers with units, as in CF."""
-    top = _tree(store)
+    top = tree(store)
     notes = notes_of(top.attributes, top.document)
     root = Group(typed=notes.typed)
     if top.is_array:
@@ -73,115 +55,6 @@ def open_store(store: Store, *, times: bool = False) -> Dataset:
     else:
         _Builder(store, times).group(root, top)
     return Dataset(store.source, "nczarr" if notes.found else "zarr", root, typed=notes.typed)
-
-
-def _tree(store: Store) -> Node:
-    """Return the root node with all below it."""
-    top = read_node(store, "")
-    if top is None:
-        missing = SourceNotFoundError if store.is_remote else SourceError
-        raise missing(no_store(store.source, is_remote=store.is_remote))
-    if top.is_array:
-        return top
-    consolidated = _consolidated(store, top) if store.is_remote else None
-    if not store.lists and consolidated is None:
-        raise SourceError(
-            f"{store.source} has no consolidated metadata, which reading from a web server requires; consolidate it "
-            "(zarr.consolidate_metadata) or copy it to this machine"
-        )
-    count, waiting = 1, [(top, 0)]
-    unsaid: list[tuple[Node, str]] = []
-    while waiting:
-        node, depth = waiting.pop()
-        if depth >= _DEEPEST:
-            raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
-        found = _members(store, node) if consolidated is None else consolidated.get(node.path, ())
-        for name, member in found:
-            count += 1
-            if count > _MOST:
-                raise LimitError(f"{store.source} has more than {_MOST:,} groups and arrays")
-            node.below[name] = member
-            if not member.is_array:
-                waiting.append((member, depth + 1))
-                if not member.document:
-                    unsaid.append((node, name))
-    # Directories without a document are groups if they contain anything, as in OME plates.
-    for node, name in reversed(unsaid):
-        if not node.below[name].below:
-            del node.below[name]
-    return top
-
-
-def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
-    """Yield possible members of a group; a directory without a document is a group if it contains anything."""
-    for name in store.children(node.path):
-        path, hidden = joined(node.path, name), name.startswith(".")
-        if not hidden or (node.format == 3 and ".cfagg-" not in name):  # v3 allows any; ours are work in progress
-            found = read_node(store, path, node.format)
-            if found is not None or not hidden:
-                yield name, found or Node(path, node.format, {}, {}, is_array=False)
-
-
-def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:
-    """Return a group or array, or `None` if there is none."""
-    if format_ != 2:
-        raw = store.read(joined(path, "zarr.json"))
-        if raw is not None:
-            return _node_v3(path, parse(raw, f"{store.source}/{joined(path, 'zarr.json')}"), store.source)
-    if format_ != 3:
-        for name, is_array in ((".zarray", True), (".zgroup", False)):
-            raw = store.read(joined(path, name))
-            if raw is not None:
-                found = parse(raw, f"{store.source}/{joined(path, name)}")
-                own = store.read(joined(path, ".zattrs"))
-                attributes = parse(own, f"{store.source}/{joined(path, '.zattrs')}") if own is not None else {}
-                return Node(path, 2, found, attributes, is_array)
-    return None
-
-
-def _node_v3(path: str, found: Mapping[str, Any], source: str) -> Node:
-    kind, attributes = found.get("node_type"), found.get("attributes", {})
-    if kind not in ("array", "group") or not isinstance(attributes, dict):
-        raise SourceError(
-            f"{source}/{joined(path, 'zarr.json')} describes a node of type {str(kind)[:40]!r}, expected a group or an "
-            "array with attributes; write it again"
-        )
-    return Node(path, 3, found, attributes, kind == "array")
-
-
-def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] | None:
-    """Return the members of every group by the group's path, or `None` without consolidated metadata."""
-    nodes: dict[str, Node] = {}
-    if top.format == 3:
-        held = top.document.get("consolidated_metadata")
-        listed = held.get("metadata") if isinstance(held, dict) else None
-        if not isinstance(listed, dict):
-            return None
-        for path, found in listed.items():
-            if isinstance(found, dict):
-                nodes[path] = _node_v3(path, found, store.source)
-    else:
-        raw = store.read(".zmetadata")
-        listed = parse(raw, f"{store.source}/.zmetadata").get("metadata") if raw is not None else None
-        if not isinstance(listed, dict):
-            return None
-        for key, found in listed.items():
-            path, _, name = key.rpartition("/")
-            if name in (".zarray", ".zgroup") and isinstance(found, dict):
-                attributes = listed.get(joined(path, ".zattrs"), {})
-                nodes[path] = Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
-    members: dict[str, list[tuple[str, Node]]] = {}
-    for path in list(nodes):
-        # Groups that are not listed but contain listed nodes.
-        if path.count("/") > _DEEPEST:
-            raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
-        for part in accumulate(path.split("/")[:-1], "{}/{}".format):
-            nodes.setdefault(part, Node(part, top.format, {}, {}, is_array=False))
-    for path, node in nodes.items():
-        if path and not any(part in ("", ".", "..") for part in path.split("/")):
-            home, _, name = path.rpartition("/")
-            members.setdefault(home, []).append((name, node))
-    return members
 
 
 class _Builder:
