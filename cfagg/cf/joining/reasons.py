@@ -155,8 +155,10 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
             return Reason("part", what, one, other, others or "any other axis")
     if len(differ) > 1:
         counted = ", ".join(axis.name for axis in differ if axis.counted)
-        remedy = f"nothing is joined along {counted}, whose places are only counted: {_COUNTED}" if counted else ""
-        remedy = remedy + _TEXTS * (_is_text(members, a) and bool(counted)) or _around(differ, a, b)
+        remedy = _around(differ, a, b)
+        if counted:
+            remedy = f"nothing is joined along {counted}, whose places are only counted: {_COUNTED}"
+            remedy += _TEXTS * _is_text(members, a)
         what = ", ".join(f[0] for f in found)
         return Reason("axes", what, [f[1] for f in found], [f[2] for f in found], remedy=remedy)
     (axis,) = differ
