@@ -1032,3 +1032,19 @@ def test_integers_in_attributes_that_no_type_of_netcdf_holds_are_losses_and_not_
     assert [loss.what for loss in report.losses] == ["attribute 'odd'"]
     with netCDF4.Dataset(tmp_path / "one.nc") as file:
         assert file["v"].large == 1e20
+
+
+def test_cells_listed_row_by_row_fill_one_partition_for_each_file(tmp_path: Path) -> None:
+    for k in range(2):
+        place: dict[str, Any] = {
+            "time": ("time", [float(k)], {"standard_name": "time", "units": "days since 2000-01-01"}),
+            "lat": ("cell", [50.0, 50.0, 40.0, 40.0], {"standard_name": "latitude", "units": "degrees_north"}),
+            "lon": ("cell", [0.0, 180.0, 0.0, 180.0], {"standard_name": "longitude", "units": "degrees_east"}),
+        }
+        place["lat"][2]["comment"] = f"of file {k}"  # so that the files share no coordinate by its metadata
+        values = np.arange(4.0).reshape(1, 4) + 10 * k
+        data = {"tas": (("time", "cell"), values, {"standard_name": "air_temperature", "units": "K"})}
+        xr.Dataset(data, place).to_netcdf(tmp_path / f"{k}.nc")
+    found = cfagg.aggregate(tmp_path, output=tmp_path.parent / f"{tmp_path.name}.nc")
+    np.testing.assert_array_equal(found.tas, [[0, 1, 2, 3], [10, 11, 12, 13]])
+    assert cfagg.open_aggregation(tmp_path.parent / f"{tmp_path.name}.nc", "tas").grid.sizes == ((1, 1), (4,))

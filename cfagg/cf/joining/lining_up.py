@@ -154,14 +154,15 @@ class _Kind:
             columns += self._along(name)
         point = codes(*columns)
         text = coordinates[0].values.dtype == object
-        step = np.diff(self.value)
+        # Where values are equal, such as latitudes of the cells of one row, their companions decide.
+        step = np.diff(point)
         inner = self._of[1:] == self._of[:-1]
         both = np.zeros((2, n), bool)
         both[0, self._of[1:][inner & (step > 0)]] = True
         both[1, self._of[1:][inner & (step < 0)]] = True
         self.unordered = both.all(axis=0) | text | [e.labels for e in entries]
         self.point = point
-        if (inner & (step == 0)).any() or self.unordered.any():
+        if (inner & (np.diff(self.value) == 0)).any() or self.unordered.any():
             # A repeated point of a coordinate counts as two points.
             self.point = codes(point, occurrences(codes(self._of, point)))
         self.first = [_end(a, text, np.fmin) for a in arrays]
