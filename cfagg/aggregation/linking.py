@@ -55,7 +55,8 @@ def mesh_of(joined: Joined, rows: Int64, described: Sequence[Described]) -> Mesh
     words = sorted({word.rpartition("/")[2] for text in texts for word in text.split()})
     dims: set[str] = set()
     seen: dict[int, Any] = {}
-    digest = blake2b(digest_size=16)
+    # Each once, since files share what an index said of them, but have objects of their own when scanned.
+    contents: dict[bytes, None] = {}
     for row, one in zip(rows.tolist(), described, strict=True):
         parts: list[Any] = [*one.axes.values(), *one.parts.values()]  # some axes only count
         there = {own.stated.name.rpartition("/")[2]: own for own in parts}
@@ -65,8 +66,8 @@ def mesh_of(joined: Joined, rows: Int64, described: Sequence[Described]) -> Mesh
                 seen[id(own)] = own
                 dims.update(own.stated.dims)
                 known = large_key(joined, own, row) if own.values is None else content_key(_in_order(own))
-                digest.update(repr((word, known)).encode())
-    return Mesh(frozenset(dims), (digest.digest(),))
+                contents[blake2b(repr((word, known)).encode(), digest_size=16).digest()] = None
+    return Mesh(frozenset(dims), (b"".join(contents),))
 
 
 def _in_order(own: Any) -> npt.NDArray[Any]:

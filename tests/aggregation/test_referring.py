@@ -201,6 +201,30 @@ def test_arrays_at_faces_and_nodes_of_one_mesh_share_it(tmp_path: Path, files: i
             assert found[name].dims[0] == dim
 
 
+def test_components_along_a_dimension_of_the_connectivity_share_the_mesh_of_others(tmp_path: Path) -> None:
+    path = mesh(tmp_path / "0.nc", 0)
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("wind", "f4", ("time", "node", "three")).setncatts(
+            {"standard_name": "wind_speed", "units": "m s-1", "mesh": "mesh", "location": "node"}
+        )
+    with cfagg.aggregate([path], relaxed_identities=True) as found:
+        assert [name for name in found.variables if str(name).startswith("mesh")] == ["mesh"]
+        assert found["nodes"].dims == ("face", "three")
+
+
+def test_an_aggregation_on_a_mesh_grows_to_that_of_all_files_at_once(tmp_path: Path) -> None:
+    paths = [mesh(tmp_path / f"{k}.nc", k) for k in range(2)]
+    for path in paths:
+        with_corners(path)
+    made = []
+    for place, steps in (("once", [paths]), ("grown", [[path] for path in paths])):
+        (tmp_path / place).mkdir()
+        for k, files in enumerate(steps):
+            cfagg.aggregate(files, output=tmp_path / place / "OUT.nc", append=k > 0)
+        made.append((tmp_path / place / "OUT.nc").read_bytes())
+    assert made[0] == made[1]
+
+
 def with_corners(path: str, wide: float = 0.5, *, first: bool = False) -> None:
     """Add coordinates of faces with bounds to a file with a mesh, and winds at its nodes, `first` or last."""
     with netCDF4.Dataset(path, "a") as file:

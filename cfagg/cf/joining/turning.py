@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.described import Companion, Described
+from cfagg.cf.joining.described import UNNAMED, Companion, Described
 
 __all__ = ["places_of", "sorted_axes", "turned", "upright"]
 
@@ -92,7 +92,7 @@ def turned(described: Sequence[Described]) -> list[Described]:
 
 def _elements_first(axes: Sequence[str], dims: int) -> tuple[str, ...]:
     """Return the axes with that of a mesh's elements first, as connectivity has it unless its mesh says otherwise."""
-    return (*sorted(axes[:dims], key=lambda axis: not axis), *axes[dims:])
+    return (*sorted(axes[:dims], key=lambda axis: not axis or axis.startswith(UNNAMED)), *axes[dims:])
 
 
 def _signatures(described: Sequence[Described]) -> dict[int, int]:
