@@ -362,11 +362,22 @@ def test_equal_flags_are_one_even_if_they_name_the_time_of_their_file(
     npt.assert_array_equal(found.flag.values, OBLONG)
 
 
-def test_equal_numbers_that_are_packed_otherwise_are_no_equal_flags(tmp_path: Path) -> None:
+def test_flags_that_are_too_many_to_be_compared_are_joined_along_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    found = cfagg.aggregate(images(tmp_path, [OBLONG, OBLONG + 10]))
+    npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [OBLONG, OBLONG + 10])
+
+
+@pytest.mark.parametrize(("name", "values"), [("scale_factor", (1.0, 2.0)), ("units", ("1", "2"))])
+def test_equal_numbers_that_are_packed_otherwise_or_in_other_units_are_no_equal_flags(
+    tmp_path: Path, name: str, values: tuple[Any, Any]
+) -> None:
     names = images(tmp_path, [OBLONG, OBLONG])
-    for k, name in enumerate(names):
-        with netCDF4.Dataset(name, "a") as file:
-            file["flag"].scale_factor = 1.0 + k
+    for path, value in zip(names, values, strict=True):
+        with netCDF4.Dataset(path, "a") as file:
+            file["flag"].setncattr(name, value)
     found = cfagg.aggregate(names)
     npt.assert_array_equal(found.flag.transpose("time", "y", "x").values, [OBLONG, 2 * OBLONG])
 
