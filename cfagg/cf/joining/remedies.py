@@ -21,7 +21,10 @@ _BY_RULE = {
         f"on_overlap='first' or on_overlap='last' takes one of them{_IF_EQUAL}; for members of an ensemble, dimension= "
         "names the attribute that numbers them"
     ),
-    "axes": "add the files that fill the array between them, or leave out those that do not fill it",
+    "axes": (
+        "add the files that fill the array between them, or leave out those that do not fill it; if one coordinate "
+        "follows from the other, as a season from its time, name only one of them in the attribute coordinates"
+    ),
     "not asked for": "name {what} in axes=, or leave that option out",
     "cells": "correct {what} in one of the files; rtol= and atol= set how far they may differ",
     "cells overlap": "leave out overlap=False, or correct the bounds",

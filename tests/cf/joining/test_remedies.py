@@ -145,3 +145,17 @@ def test_stations_in_common_with_other_times_are_no_overlap(choice: Any) -> None
     if choice != "error":
         same = boxes_of(stations(0.0), stations(0.0), options=Options(on_overlap=choice))[1]
         assert (len(same), same.dropped.sum()) == (1, 1)
+
+
+def test_of_scalar_coordinates_that_change_together_only_one_may_be_named() -> None:
+    def season(time: float, others: str) -> Described:
+        root = Group()
+        add(root, "time", (), time, **TIME)
+        add(root, "season", (), np.int32(time // 90), long_name="season", units="1", standard_name="season_number")
+        add(root, "tas", (), np.float32(time), **{**TAS, "coordinates": others})
+        return described(root)
+
+    found = reason(season(0.0, "time season"), season(90.0, "time season"))
+    assert (found.rule, found.what) == ("axes", "time, season_number")
+    assert found.remedy.endswith("name only one of them in the attribute coordinates")
+    assert len(boxes_of(season(0.0, "time"), season(90.0, "time"))[1]) == 1
