@@ -62,3 +62,16 @@ def test_what_nothing_else_shows_to_be_absent_is_an_error(refused: str) -> None:
 
     with pytest.raises(AccessError, match="403"):
         read_or_absent(read, f"a/{refused}")
+
+
+@pytest.mark.parametrize(("refused", "other"), [
+    (".zarray", ".zgroup"), (".zarray", "zarr.json"), (".zattrs", "zarr.json"), (".zgroup", ".zarray"),
+    (".zgroup", "zarr.json"), (".zmetadata", "zarr.json"), ("zarr.json", ".zarray"), ("zarr.json", ".zgroup"),
+])  # fmt: skip
+def test_a_refused_document_is_absent_beside_one_that_excludes_it(refused: str, other: str) -> None:
+    def read(key: str) -> bytes | None:
+        if key != f"a/{other}":
+            raise AccessError("403")
+        return b"{}"
+
+    assert read_or_absent(read, f"a/{refused}") is None
