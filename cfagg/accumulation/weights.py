@@ -128,7 +128,9 @@ def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_],
     along = (_same(lat, (0, 1), (2, 3)) & _same(turned, (1, 2), (3, 0))) | (
         _same(lat, (1, 2), (3, 0)) & _same(turned, (0, 1), (2, 3))
     )
-    return along, np.ptp(np.sin(lat), axis=-1) * np.ptp(turned, axis=-1)
+    # Nearly regular cells are tilted: their areas are those of the diagonals in a cylindrical equal-area projection.
+    x, y = (v[:, 2:] - v[:, :2] for v in (turned, np.sin(lat)))
+    return along, np.abs(x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]) / 2
 
 
 def _same(values: Floats, *pairs: tuple[int, int]) -> npt.NDArray[np.bool_]:

@@ -482,6 +482,8 @@ def distorted(found: Any, draw: random.Random) -> None:
     """Replace, remove or rename one part of nested objects and lists."""
     while True:
         keys = list(found) if isinstance(found, dict) else list(range(len(found)))
+        if not keys:  # all was removed
+            return
         key = draw.choice(keys)
         if isinstance(found[key], dict | list) and found[key] and draw.random() < 0.8:
             found = found[key]
