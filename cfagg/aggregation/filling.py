@@ -308,10 +308,12 @@ class Builder:
         ]
         # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
-        known = [a for a in axes if a is not None]
-        turned = irregular(boxes, rows, known) | boxes.flipped[np.ix_(rows, known)].any(axis=1)  # compared as stored
-        if first.named and not turned.any():
-            new = [] if all(mean_the_same(first, c) for c in {id(c): c for c in own.values()}.values()) else new
+        if first.named and new:
+            known = [a for a in axes if a is not None]
+            # Values are compared as they are stored.
+            turned = irregular(boxes, rows, known) | boxes.flipped[np.ix_(rows, known)].any(axis=1)
+            same = not turned.any() and all(mean_the_same(first, c) for c in {id(c): c for c in own.values()}.values())
+            new = [] if same else new
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
         base = spans[0] if first.stated.dims == (first.stated.name,) and len(spans) == 1 else base
