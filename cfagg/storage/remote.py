@@ -19,7 +19,7 @@ from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.s3_listing import MOST, Listing, listing
 from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.signing import Signing, canonical_query
-from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
+from cfagg.storage.store import MAX_OBJECT, Part, State, check_key, is_page
 from cfagg.storage.transport import Reply, Signer, Transport
 from cfagg.storage.urls import SLASH
 
@@ -34,8 +34,6 @@ _S3_OPTIONS = (
 _KEPT = "/%:@!$&'()*+,;=-_.~"
 #: Error codes of object stores for credentials that have expired.
 _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
-#: How a web page begins.
-_PAGE = re.compile(rb"\s*<(?:!doctype|html)", re.IGNORECASE)
 #: Web servers report modification times in whole seconds.
 _STEP = 10**9
 #: Maximum number of pages of a listing, each of a thousand names.
@@ -152,7 +150,7 @@ class HttpSource(RemoteSource):
     def _there(self, key: str, reply: Reply) -> bool:
         """Return whether an object exists; `AccessError` if reading is refused, even if only because it is missing."""
         if reply.status in (200, 206):
-            if _is_html(reply) and _PAGE.match(reply.body):
+            if _is_html(reply) and is_page(reply.body):
                 # It may be as long as the data that were asked for.
                 raise self._page(key)
             return True

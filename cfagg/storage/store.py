@@ -5,15 +5,21 @@ Keys are paths below the store, such as ``data/0.0``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from cfagg.errors import CfaggError, SourceError
 
-__all__ = ["MAX_OBJECT", "Part", "Source", "State", "check_key", "raise_ours"]
+__all__ = ["MAX_OBJECT", "Part", "Source", "State", "check_key", "is_page", "raise_ours"]
 
 #: Maximum size of an object that is read whole, such as metadata.
 MAX_OBJECT = 2**28
+
+
+def is_page(head: bytes) -> bool:
+    """Return whether bytes begin like a web page, which servers send in place of what does not exist."""
+    return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
 
 
 class Part(NamedTuple):

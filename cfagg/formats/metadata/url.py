@@ -11,12 +11,12 @@ from typing import Any
 
 from cfagg.errors import AccessError, FragmentReadError, SourceError
 from cfagg.formats.opening import EXPECTED, HEAD, NETCDF, built_in, not_netcdf
-from cfagg.formats.values.kinds import is_page
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Borrowed, Handle
 from cfagg.storage.handles import handles
 from cfagg.storage.places import new_source
 from cfagg.storage.remote_file import BLOCK, RemoteBytes
+from cfagg.storage.store import is_page
 from cfagg.storage.urls import Url, a_place
 
 __all__ = ["WAIT", "file_at", "is_consolidated", "of_handle", "open_url", "store_at"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from cfagg.storage.store import is_page
 
-__all__ = ["is_page", "kind"]
+__all__ = ["kind"]
 
 #: First bytes of a file -> its format.
 _MARKS = {
@@ -24,11 +24,6 @@ _MARKS = {
 
 #: Length in bytes of a PP header, its record marker: 64 words of 4 or of 8 bytes.
 _PP = {256: 4, 512: 8}
-
-
-def is_page(head: bytes) -> bool:
-    """Return whether a file begins like a web page, which servers send if a file does not exist."""
-    return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
 
 
 def kind(head: bytes) -> str | None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.errors.arguments import a_path, a_text
-from cfagg.formats.values.kinds import is_page
 from cfagg.storage.files import no_directory
+from cfagg.storage.store import is_page
 from cfagg.storage.tree import read_file
 from cfagg.storage.urls import Url, refuse_url
 
