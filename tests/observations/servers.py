@@ -11,6 +11,17 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+#: Ports that servers have had: what is remembered of a URL (that it has no index) must not hold for another server's.
+_ports: set[int] = set()
+
+
+def on_new_port(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    """Return a server on a port of this machine that no server of this process has had."""
+    while (server := ThreadingHTTPServer(("127.0.0.1", 0), handler)).server_port in _ports:
+        server.server_close()
+    _ports.add(server.server_port)
+    return server
+
 
 @dataclass
 class Page:
@@ -81,7 +92,7 @@ class Server:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = on_new_port(Handler)
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_port}"
 

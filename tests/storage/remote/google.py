@@ -17,10 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from tests.observations.servers import on_new_port
 
 Reply = tuple[int, dict[str, str], bytes]
 
@@ -73,7 +75,7 @@ class Google:
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = on_new_port(Handler)
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 

@@ -11,7 +11,7 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -30,6 +30,7 @@ from cfagg.errors import CfaggError, CfaggWarning, TargetError, TargetExistsErro
 from cfagg.storage import transport
 from cfagg.storage.objects import ObjectStore
 from cfagg.writing.zarr import object_place
+from tests.observations.servers import on_new_port
 from tests.storage.remote.conftest import Bucket
 from tests.storage.remote.test_accumulated import LITTLE, made
 from tests.writing.zarr.test_appending import series, write
@@ -66,7 +67,7 @@ class Faulty:
 
             do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = on_new_port(Handler)
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_port}"
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
@@ -151,7 +152,7 @@ def faulty(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
     # Only there: what is made before waits for the clock of its files.
     monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
     monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
-    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    other = on_new_port(BaseHTTPRequestHandler)
     server = Faulty(bucket.endpoint, f"http://127.0.0.1:{other.server_port}")
     yield server
     server.close()
