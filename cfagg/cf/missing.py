@@ -14,10 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.valid import stored_bounds, text_bounds, typed_bounds
-from cfagg.cf.values import integer_range, numbers, reinterpret, whole
+from cfagg.cf.values import integer_range, numbers, reinterpret, text_missing, whole
 from cfagg.errors import CfaggWarning
 
-__all__ = ["WRITTEN_FILLS", "Missing", "declared_fill", "default_fill", "is_default_fill", "typed_fills"]
+__all__ = [
+    "WRITTEN_FILLS",
+    "Missing",
+    "declared_fill",
+    "default_fill",
+    "is_default_fill",
+    "typed_fills",
+    "warn_of_text",
+]
 
 #: Default fill values of the netCDF library, by type.
 WRITTEN_FILLS: Mapping[str, int | float] = {
@@ -73,7 +81,8 @@ class Missing(NamedTuple):
         These are every ``_FillValue`` and ``missing_value``, `fill` if it is known from elsewhere, without a
         ``_FillValue`` the default of the netCDF library (if `netcdf`; Zarr arrays have their own), and values outside
         the valid range (see `cfagg.cf.valid`).  `values` is the `stored` type with ``_Unsigned`` applied; `warn` if
-        there are both ``valid_range`` and ``valid_min`` or ``valid_max``, or if one is text.
+        there are both ``valid_range`` and ``valid_min`` or ``valid_max``, or if one of these or ``missing_value`` is
+        text.
         """
         own = numbers(attributes, "_FillValue", where)
         found = [*own, *numbers(attributes, "missing_value", where), *([] if fill is None else [fill])]
@@ -84,7 +93,7 @@ class Missing(NamedTuple):
         fills = tuple(dict.fromkeys(reinterpret(v, stored, values) for v in found))
         low, high = stored_bounds(attributes, stored, values, scale, offset, where)
         if warn:
-            _warn_of_range(attributes, where)
+            _warn(attributes, where)
         return cls(fills, low, high, declared)
 
     def mask(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -98,14 +107,19 @@ class Missing(NamedTuple):
         return missing
 
 
-def _warn_of_range(attributes: Mapping[str, Any], where: str) -> None:
-    """Warn if the valid range is declared in both forms, which CF forbids, or as text."""
-    for name, text in text_bounds(attributes).items():
+def warn_of_text(texts: Mapping[str, Any], where: str) -> None:
+    """Warn of attributes that are text where numbers of missing or of valid values are expected."""
+    for name, text in texts.items():
         warnings.warn(
             f"{where}: attribute {name} = {text!r} is text, so it makes no value missing; write numbers",
             CfaggWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+
+
+def _warn(attributes: Mapping[str, Any], where: str) -> None:
+    """Warn if the valid range is declared in both forms, which CF forbids, or if it or a missing value is text."""
+    warn_of_text(text_missing(attributes) | text_bounds(attributes), where)
     ends = [n for n in ("valid_min", "valid_max") if attributes.get(n) is not None]
     if ends and attributes.get("valid_range") is not None:
         said = ", ".join(f"{n} = {np.ravel(attributes[n]).tolist()}" for n in ("valid_range", *ends))

@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.errors import ConformError
 
-__all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
+__all__ = ["integer_range", "number", "numbers", "reinterpret", "text_missing", "whole"]
 
 #: Attributes that declare missing values.
 _MISSING = ("_FillValue", "missing_value")
@@ -19,16 +20,28 @@ _MISSING = ("_FillValue", "missing_value")
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
     """Return the numbers in an attribute, or none if it is absent; raise `ConformError` for anything else.
 
-    A missing value that is the text "NaN", as some programs write it, is that number.
+    A missing value that is the text "NaN", as some programs write it, is that number; any other text as
+    ``missing_value``, as some write it too, is none (see `text_missing`).
     """
-    if attributes.get(name) is None:
+    if attributes.get(name) is None or (name == "missing_value" and text_missing(attributes)):
         return []
     values = np.asarray(attributes[name]).ravel()
-    if name in _MISSING and values.dtype.kind in "SU" and (np.char.lower(values.astype("U")) == "nan").all():
+    if name in _MISSING and _says_nan(values):
         values = np.full(values.shape, np.nan)
     if values.dtype.kind not in "iuf":
         raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} is not a number; correct it in the file")
     return list(values.tolist())
+
+
+def text_missing(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ``missing_value`` that is text, and so makes nothing missing: libraries of netCDF ignore it."""
+    values = np.asarray(attributes.get("missing_value", 0)).ravel()
+    is_none = values.dtype.kind in "SU" and not _says_nan(values)
+    return {"missing_value": attributes["missing_value"]} if is_none else {}
+
+
+def _says_nan(values: npt.NDArray[Any]) -> bool:
+    return values.dtype.kind in "SU" and bool((np.char.lower(values.astype("U")) == "nan").all())
 
 
 def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float | None:

@@ -14,7 +14,9 @@ from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable
 from cfagg.arrays.stored import RefusedReader
+from cfagg.cf.missing import warn_of_text
 from cfagg.cf.unpackable import real_packing
+from cfagg.cf.values import text_missing
 from cfagg.errors import AccessError, SourceError
 from cfagg.formats.values.holding import Hold
 from cfagg.labelled.indexed import IndexedArray
@@ -102,6 +104,8 @@ class AggregationStore(AbstractDataStore):
                 f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, but its "
                 f"dimensions have lengths {variable.shape}; restore the file"
             )
+        if reader.dtype.kind in "iuf":
+            warn_of_text(text_missing(variable.attributes), f"{self.source.path}, variable {variable.name!r}")
         encoding = {**self._encoding(reader), **reader.encoding}
         if reader.chunks is not None:
             encoding["chunksizes"] = reader.chunks

@@ -234,8 +234,8 @@ class TestMissing:
         assert found.view("u1").tolist() == [200, 255, 3]
 
     def test_an_attribute_that_is_no_number_is_refused_by_name(self):
-        with pytest.raises(ConformError, match=r"partition \(0, 1\).*missing_value"):
-            run(np.array([1, 2, 3], "i2"), missing_value="none")
+        with pytest.raises(ConformError, match=r"partition \(0, 1\).*_FillValue"):
+            run(np.array([1, 2, 3], "i2"), _FillValue="none")
 
 
 class TestValues:

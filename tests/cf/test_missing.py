@@ -51,8 +51,10 @@ def test_bounds_that_are_no_numbers_or_infinite_exclude_nothing():
     assert (found.low, found.high) == (None, None)
 
 
-@pytest.mark.parametrize(("name", "text"), [("valid_min", "    0.0"), ("valid_range", "-180., 360.")])
-def test_bounds_in_text_exclude_nothing_and_a_warning_names_them(name, text):
+@pytest.mark.parametrize(
+    ("name", "text"), [("valid_min", "    0.0"), ("valid_range", "-180., 360."), ("missing_value", "-9999")]
+)
+def test_what_is_given_as_text_excludes_nothing_and_a_warning_names_it(name, text):
     with pytest.warns(CfaggWarning, match=f"a.nc: attribute {name} = {text!r} is text"):
         found = Missing.of({name: text}, F4, F4, where="a.nc")
     assert (found.low, found.high) == (None, None)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import FragmentNotFoundError, SourceError
+from cfagg.errors import CfaggWarning, FragmentNotFoundError, SourceError
 from cfagg.labelled.engine import CfaggBackendEntrypoint
 from cfagg.storage import counters
 from tests import nca_files
@@ -186,6 +186,16 @@ def test_a_packed_master_with_missing_values_is_decoded_by_xarray(tmp_path):
     stored = xr.open_dataset(path, engine="cfagg", mask_and_scale=False).tas
     np.testing.assert_array_equal(stored, raw)
     assert stored.dtype == np.dtype("i2")
+
+
+@pytest.mark.parametrize("opened", [cfagg.read, lambda path: cfagg.aggregate([path])])
+def test_a_missing_value_as_text_makes_nothing_missing_and_is_told(tmp_path, opened):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        ds.createDimension("x", 2)
+        ds.createVariable("a", "f4", ("x",))[:] = [1, -9999]
+        ds["a"].setncattr_string("missing_value", "-9999")
+    with pytest.warns(CfaggWarning, match=r"a\.nc.*'a'.*missing_value = '-9999' is text"):
+        assert opened(tmp_path / "a.nc").a.values.tolist() == [1, -9999]
 
 
 def test_the_engine_recognises_aggregations_and_leaves_everything_else(path, tmp_path):
