@@ -265,7 +265,6 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
 def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:
     """Read the metadata of a remote file, which no library opens."""
     from cfagg.arrays.linked_source import LinkedGroup
-    from cfagg.formats.hdf5.assembly import NULL
     from cfagg.formats.metadata.url import of_handle
 
     with of_handle(handle) as dataset:
@@ -275,8 +274,8 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
         root = _root(_stated(described), name, handle, substitutions)
         form, unread = _FORMATS.get(handle.some(4, 0), "NETCDF4"), dict(described.unread())
         source = Source(name, form, root, substitutions=substitutions, unread=unread)
-        links |= hidden_in(dataset.root)
-    untyped = {path: links.pop(path) for path, why in list(links.items()) if why == NULL}
+        untyped = {path: said for path, said in links.items() if said != why}
+        links = dict.fromkeys(links.keys() - untyped.keys(), why) | hidden_in(dataset.root)
     return _with_links(_with_links(source, links), untyped, untyped=True)
 
 

@@ -18,7 +18,7 @@ from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 from cfagg.model.dataset import AttributeValue, Dimension, Group, Kind, Variable
 
-__all__ = ["DEEPEST", "NO_VALUES", "NULL", "Assembly", "Description", "texts_of"]
+__all__ = ["DEEPEST", "LACKING", "NO_VALUES", "NULL", "Assembly", "Description", "lacking", "texts_of", "unread_type"]
 
 
 #: Most levels of groups.
@@ -32,6 +32,20 @@ _FEW, _DENSEST = 1 << 26, 2048
 #: Why there are no values in a null dataspace, and the type and kind of datasets that have one.
 NULL = "the netCDF library fails on its null dataspace; write it with values or remove it"
 NO_VALUES: tuple[np.dtype[Any], Kind] = (np.dtype(object, metadata={"lacking": NULL}), "other")
+
+#: Classes of HDF5 types that netCDF lacks, however a type is named, in words.
+LACKING = {2: "times", 4: "bit fields", 7: "references", 10: "arrays"}
+
+
+def lacking(class_: int) -> np.dtype[Any]:
+    """Return the type of values that netCDF has no type for, with the reason as metadata if no library reads them."""
+    types = LACKING.get(class_)
+    return np.dtype(object) if types is None else np.dtype(object, metadata={"lacking": unread_type(types)})
+
+
+def unread_type(types: str) -> str:
+    """Return why the netCDF library leaves out values of an HDF5 type."""
+    return f"the netCDF library does not read its HDF5 type ({types}); write it as numbers or text"
 
 
 @dataclass(slots=True)

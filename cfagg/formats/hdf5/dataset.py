@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import FragmentReadError, SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description
+from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description, lacking
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes, bytes_of
 from cfagg.formats.hdf5.headers import Alike, Headers, fixed_messages
@@ -156,7 +156,7 @@ def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
         return np.dtype("S1"), "char"
     if what in ("fixed", "terminated", "text"):
         return np.dtype(object), "string"
-    return enumeration_of(data) or np.dtype(object), "other"
+    return enumeration_of(data) or lacking(data[0] & 15), "other"
 
 
 def _values(file: _File, path: bytes, known: Description, found: Object | Alike, variable: Variable) -> OpenVariable:

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description, texts_of
+from cfagg.formats.hdf5.assembly import DEEPEST, NO_VALUES, Assembly, Description, lacking, texts_of
 from cfagg.formats.hdf5.attributes import UNUSUAL, OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted, bytes_of
 from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5, open_file
@@ -211,7 +211,7 @@ def _type(stored: Any) -> tuple[np.dtype[Any], Kind]:
         names = [stored.get_member_name(i).decode() for i in range(stored.get_nmembers())]
         values = [int(stored.get_member_value(i)) for i in range(len(names))]
         return np.dtype(number.str, metadata={"enum": dict(zip(names, values, strict=True))}), "other"
-    return np.dtype(object), "other"
+    return lacking(stored.get_class()), "other"
 
 
 def _number(stored: Any) -> np.dtype[Any] | None:

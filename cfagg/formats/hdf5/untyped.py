@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 
 from cfagg.errors import CfaggError
-from cfagg.formats.hdf5.assembly import NULL
+from cfagg.formats.hdf5.assembly import LACKING, NULL, unread_type
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, member, reach
 from cfagg.formats.values.locks import LIBRARY
@@ -19,12 +19,8 @@ from cfagg.storage.files import CONTEXT_SOURCE, Handle
 __all__ = ["failing", "unread_below", "untyped", "untyped_below"]
 
 #: Types by their class in HDF5; a compound may be one because of its members.
-_TYPES = {
-    h5py.h5t.REFERENCE: "references",
-    h5py.h5t.ARRAY: "arrays",
+_TYPES = LACKING | {
     h5py.h5t.OPAQUE: "opaque",
-    h5py.h5t.BITFIELD: "bit fields",
-    h5py.h5t.TIME: "times",
     h5py.h5t.COMPOUND: "compounds with members of such types",
     h5py.h5t.VLEN: "lists of such types",
 }
@@ -113,8 +109,7 @@ def _reason(group: Any, file: Any, name: bytes, *, is_dimension: bool) -> str | 
         return "the HDF5 library cannot open it; the file may be damaged"
     if kind is None or (is_dimension and kind in _OF_DIMENSIONS):
         return None
-    types = _TYPES.get(kind, "of another kind")
-    return f"the netCDF library does not read its HDF5 type ({types}); write it as numbers or text"
+    return unread_type(_TYPES.get(kind, "of another kind"))
 
 
 def failing(handle: Handle) -> dict[str, str]:
