@@ -442,6 +442,14 @@ def test_other_units_of_values_are_refused_and_other_texts_are_losses(tmp_path: 
     same(store, series(0, 6))
 
 
+def test_values_without_units_are_in_those_of_the_store(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    computed = series(5, 1)
+    del computed.tas.attrs["units"]
+    cfagg.append(store, computed, "time")
+    same(store, series(0, 6))
+
+
 def test_arrays_by_name_may_have_dimensions_and_attributes_which_count(tmp_path: Path) -> None:
     cfagg.write(xr.Dataset({"tas": (("n", "x"), np.ones((2, 3)), {"units": "K"})}), tmp_path / "a.zarr")
     more = np.arange(3.0, 9).reshape(3, 2)
