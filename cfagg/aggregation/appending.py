@@ -19,7 +19,7 @@ from cfagg.aggregation import records
 from cfagg.aggregation.files import itself
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.arrays.index import Index, open_index
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, ConventionError, OptionError, Problem, SourceError
 from cfagg.model import Aggregation

@@ -35,7 +35,7 @@ from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.rows import FileRow
 from cfagg.arrays.index.table import Collected
 from cfagg.arrays.joined_source import JoinedSource
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning
 from cfagg.formats.metadata.url import file_at

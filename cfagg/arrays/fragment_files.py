@@ -67,7 +67,7 @@ def refuse_changed_files(partitions: Partitions, access: NamedAccess, where: Cal
 @lru_cache(maxsize=16)
 def source_in(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> Source:
     """Return the metadata of an inner aggregation's file; it is parsed once while the file is unchanged."""
-    from cfagg.arrays.source import source_of
+    from cfagg.arrays.netcdf_source import source_of
 
     return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
 

@@ -65,7 +65,7 @@ class _Described:
 
 
 class _LinkedVariable(_Described):
-    """A variable with the part of netCDF4-python's interface that `cfagg.arrays.source` uses."""
+    """A variable with the part of netCDF4-python's interface that `cfagg.arrays.netcdf_source` uses."""
 
     _isvlen = _isenum = False
 

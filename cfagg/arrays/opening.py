@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.arrays.index import SUFFIX
-from cfagg.arrays.source import OtherSource, Source, open_source
+from cfagg.arrays.netcdf_source import open_source
+from cfagg.arrays.source import OtherSource, Source
 from cfagg.errors import UnreadableAggregationError
 from cfagg.formats.opening import KERCHUNK, NETCDF, built_in, format_of, is_referring
 from cfagg.model import Aggregation

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.conventions.encoded import Names
 from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError

@@ -280,7 +280,7 @@ def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
 
 def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: Reader, to: str) -> Held | Aggregated:
     """Return a variable of another file as an aggregation of it; a variable of an aggregation file is copied."""
-    from cfagg.arrays.source import open_source
+    from cfagg.arrays.netcdf_source import open_source
 
     dims = tuple(map(str, variable.dims))
     if isinstance(reader, NetcdfReader) and open_source(reader.path).root.has_aggregations:

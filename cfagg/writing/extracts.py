@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.subarray import Indices
 from cfagg.conventions import part
 from cfagg.conventions.encoded import stored

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cfagg.arrays.datasets import dataset_of
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.reference_source import aggregation_of
-from cfagg.arrays.source import Source, open_source
+from cfagg.arrays.source import Source
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.errors import AccessError, CfaggError, SourceNotFoundError, TargetError
 from cfagg.formats.kerchunk.store import ReferenceStore

@@ -11,7 +11,7 @@ import pytest
 import cfagg
 from cfagg.arrays import fragments
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.errors import (
     AccessError,
     CfaggError,

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, UnreadableAggregationError
 

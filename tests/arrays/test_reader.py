@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import (
     ConformError,

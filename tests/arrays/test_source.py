@@ -6,7 +6,8 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.arrays.source import Variable, open_source
+from cfagg.arrays.netcdf_source import open_source
+from cfagg.arrays.source import Variable
 from cfagg.errors import CfaggError, ConventionError, SourceError
 from cfagg.model import Aggregation
 from tests import nca_files

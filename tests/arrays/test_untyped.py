@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.cli.main import main
 from cfagg.errors import CfaggWarning, SourceError, UnreadableAggregationError, UnsupportedError
 from cfagg.formats.hdf5 import links, untyped

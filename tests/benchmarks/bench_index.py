@@ -18,7 +18,7 @@ from cfagg.aggregation.indexing import index
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.index import Index, open_index
 from cfagg.arrays.index.lookup import IndexLookup
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.formats import fastzlib
 from cfagg.formats.values import find
 from cfagg.storage.access import Access

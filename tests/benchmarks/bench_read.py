@@ -11,7 +11,7 @@ import netCDF4
 import numpy as np
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.formats.values import find
 from cfagg.formats.values.pool import close_files, set_open_files
 from cfagg.storage.access import Access

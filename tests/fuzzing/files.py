@@ -305,7 +305,7 @@ def values(path: str) -> None:
 def show(path: str) -> None:
     """Print what is in it."""
     from cfagg.api import summarising
-    from cfagg.arrays.source import open_source
+    from cfagg.arrays.netcdf_source import open_source
     from cfagg.display import text
 
     list(text.file_lines(summarising.summarise(open_source(path)), attributes=True))

@@ -14,7 +14,7 @@ IMPORTERS = {
         "cfagg/formats/values/netcdf.py",  # reads what `check_file` admitted
         "cfagg/observations/exchange/netcdf_write.py",  # writes
         "cfagg/demo.py",  # its own files
-        "cfagg/arrays/source.py",  # a type only
+        "cfagg/arrays/netcdf_source.py",  # a type only
         "cfagg/cli/output.py",  # writes
         "cfagg/writing/aggregation_file.py",  # writes
         "cfagg/conversion/netcdf_file.py",  # writes, and reads that back

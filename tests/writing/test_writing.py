@@ -16,8 +16,8 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.opening import open_reader
-from cfagg.arrays.source import open_source
 from cfagg.conventions import nca
 from cfagg.demo import sample
 from cfagg.errors import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.errors import CfaggError, ConventionError, Problem, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.observations.building import Budget, Work, write_store

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.errors import SourceError
 from cfagg.formats.classic.header import CutError, DamagedError, Header, ShortError, parse
 

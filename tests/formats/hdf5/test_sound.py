@@ -10,7 +10,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.sound import Sound

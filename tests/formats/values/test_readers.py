@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.arrays.source import open_source
+from cfagg.arrays.netcdf_source import open_source
 from cfagg.errors import SourceError
 from cfagg.formats.classic import variables as classic
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
