@@ -225,7 +225,7 @@ def test_directories_nested_deeper_than_calls_in_place_of_a_journal_are_looked_t
     link.symlink_to(tmp_path)
     with pytest.raises(TargetError, match=r"cfagg-partial is in the way"):
         Workplace(tmp_path / "out.zarr", overwrite=False).enter()
-    # Python 3.12 removes directories by calls of calls, of which there may be 1000, and tests would end with an error.
+    # Python 3.12 removes directories recursively, which ends at a depth of 1000, and with it the tests.
     link.unlink()
     for _ in range(1200):
         folder.rmdir()
