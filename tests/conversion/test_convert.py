@@ -545,6 +545,19 @@ def test_notes_name_what_strict_json_readers_and_netcdf_c_do_not_read(tmp_path):
     assert "(names)" in convert(tmp_path / "b.nc", tmp_path / "s.zarr", zarr_format=2).notes[0]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_compound_attributes_become_mappings_from_their_fields(tmp_path, zarr_format):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        kind = np.dtype([("lat", "f4"), ("count", "i8")], align=True)
+        nc.createCompoundType(kind, "place")
+        nc.createVariable("v", "i4", ()).setncattr("at", np.array([(0.5, 1), (1.5, 2)], kind))
+        nc.setncattr("station", np.array((-2.5, 3), kind))
+    convert(tmp_path / "a.nc", tmp_path / "a.zarr", zarr_format=zarr_format)
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="r")
+    assert dict(root.attrs) == {"station": {"lat": -2.5, "count": 3}}
+    assert root["v"].attrs["at"] == [{"lat": 0.5, "count": 1}, {"lat": 1.5, "count": 2}]
+
+
 def test_missing_partitions_of_packed_bytes_without_a_fill_value_are_filled_in_decoded_values(tmp_path):
     attributes = {"scale_factor": np.float32(0.5), "add_offset": np.float32(0)}
     write_fragment(tmp_path / "part0.nc", np.ones((3, LAT, LON), "i1"), dtype="i1", attributes=attributes)

@@ -138,6 +138,18 @@ def test_attributes_that_are_no_json_are_losses(tmp_path):
     assert dict(group(tmp_path / "a.icechunk")["v"].attrs) == {"units": "K"}
 
 
+def test_reals_that_json_lacks_within_a_mapping_are_losses_too(tmp_path):
+    root = zarr.open_group(
+        str(tmp_path / "a.zarr"), mode="w", attributes={"range": {"of": [0.0, float("inf")]}, "n": 1}
+    )
+    root.create_array("v", data=np.arange(3))
+    (note,) = cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.zarr").notes
+    assert "(/: range)" in note
+    report = cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.icechunk", on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [("/", "attribute 'range'")]
+    assert dict(group(tmp_path / "a.icechunk").attrs) == {"n": 1}
+
+
 def test_what_is_no_repository_is_never_replaced(floats, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")

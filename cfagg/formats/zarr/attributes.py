@@ -40,12 +40,20 @@ _MOST_MEMBERS = 64
 def jsonable(value: Any) -> Any:
     """Return an attribute value for JSON: lists for arrays, numbers for arrays of one value, text for bytes.
 
+    Compound values become mappings from their fields.
+
     >>> import numpy as np
     >>> jsonable(np.float32(0.5)), jsonable(np.arange(4).reshape(2, 2)), jsonable(np.array([3]))
     (0.5, [[0, 1], [2, 3]], 3)
+    >>> jsonable(np.array([(1, 0.5)], "i2, f4"))
+    {'f0': 1, 'f1': 0.5}
     """
     if isinstance(value, np.ndarray):
+        if value.dtype.names is not None and value.size != 1:
+            return [jsonable(v) for v in value]
         return jsonable(value.reshape(-1)[0] if value.size == 1 else value.tolist())
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        return {name: jsonable(value[name]) for name in value.dtype.names}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):
@@ -58,9 +66,11 @@ def jsonable(value: Any) -> Any:
 def is_strict(value: Any) -> bool:
     """Return whether a result of `jsonable` is strict JSON, which has neither NaN nor infinities.
 
-    >>> is_strict([0.0, math.inf]), is_strict("NaN")
-    (False, True)
+    >>> is_strict([0.0, math.inf]), is_strict({"a": [math.nan]}), is_strict("NaN")
+    (False, False, True)
     """
+    if isinstance(value, Mapping):
+        return all(is_strict(v) for v in value.values())
     if isinstance(value, list):
         return all(is_strict(v) for v in value)
     return not isinstance(value, float) or math.isfinite(value)
