@@ -75,9 +75,10 @@ def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
     is_text = isinstance(kind, h5py.h5t.TypeStringID)
     if not is_text and not isinstance(kind, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
         return None
-    dtype = f"S{kind.get_size()}" if is_text and not kind.is_variable_str() else attribute.dtype
-    values = np.empty(attribute.shape, dtype)
-    attribute.read(values)
+    fixed = is_text and not kind.is_variable_str()
+    values = np.empty(attribute.shape, f"S{kind.get_size()}" if fixed else attribute.dtype)
+    # Texts of fixed length are read as stored: HDF5 does not convert UTF-8 to what h5py makes of the type of NumPy.
+    attribute.read(values, mtype=kind if fixed else None)
     return values if is_text else values.astype(values.dtype.newbyteorder("="))
 
 

@@ -256,9 +256,12 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
                 f"variable {address!r} of {path} cannot be read; the library reports: {error}; {_remedy(error)}"
             ) from error
     if dtype.kind == "O":
-        # A scalar string is a str, which NumPy must not convert to a fixed-width or nested array.
-        block = np.empty(np.shape(values) if isinstance(values, np.ndarray) and values.dtype == object else (), object)
-        block[...] = values
+        if isinstance(values, np.ndarray) and values.dtype == object:
+            block = values
+        else:
+            # A scalar is a str or the array of a list, of which NumPy must not make a text of fixed width or several.
+            block = np.empty((), object)
+            block.flat[0] = values
     else:
         block = np.asarray(values)
     counters.add(bytes=block.nbytes)

@@ -210,6 +210,13 @@ def test_an_attribute_that_is_not_proven_is_refused_wherever_it_is(path, owner):
     assert "attribute 'doubtful'" in refused(path)
 
 
+def test_texts_of_fixed_length_in_utf8_are_read_to_find_scales(path):
+    with h5py.File(path, "w") as file:
+        file["x"] = 1
+        file["x"].attrs.create("CLASS", "ARRÄY".encode(), dtype=h5py.string_dtype("utf-8", 6))
+    assert follow(path) == []
+
+
 ATTRIBUTES = {
     "_NCProperties": ("g", ["a", "b"], "a"),
     "CLASS": ("d", ["a", "b"], "DIMENSION_SCALE"),

@@ -163,6 +163,14 @@ def test_a_file_with_a_user_block_is_read(tmp_path):
     assert read(located, [slice(0, 6, 2)], CONTEXT_SOURCE).tolist() == [0, 2, 4]
 
 
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_a_scalar_list_is_one_value(tmp_path, length):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", (), h5py.vlen_dtype("i2"))[()] = np.arange(length, dtype="i2")
+    found = read(locate(tmp_path / "a.h5", "v", CONTEXT_SOURCE), (), CONTEXT_SOURCE)
+    assert (found.shape, np.ravel(found[()]).tolist()) == ((), list(range(length)))
+
+
 def test_filters_that_are_not_known_here_are_left_to_the_library(tmp_path):
     values = np.arange(100_000, dtype="i4")
     with h5py.File(tmp_path / "a.nc", "w") as file:
