@@ -38,6 +38,9 @@ _IDLE = 32
 #: IPv6 prefixes that embed IPv4 addresses (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
+#: Networks that lead into this one or serve protocols, which Python takes for public ones before 3.12.4.
+_NEAR = tuple(map(ipaddress.ip_network, ("2002::/16", "64:ff9b:1::/48", "192.0.0.0/24")))
+
 #: Number of bytes of a body that the server has to accept within its timeout.
 _SENT_AT_ONCE = 1 << 18
 
@@ -197,6 +200,7 @@ class Connection:
         if found in _TRANSLATED or (found.version == 6 and int(found) >> 32 == 0 and int(found) > 1):
             found = ipaddress.ip_address(int(found) & 0xFFFFFFFF)
         near = not found.is_global or found.is_multicast or getattr(found, "is_site_local", False)
+        near = near or any(found in network for network in _NEAR)
         if near and self.host not in (str(found), "localhost"):
             raise AccessError(
                 f"{self.host} is at the address {found} of this machine or its network, which files and redirects may "

@@ -23,7 +23,6 @@ from cfagg.errors import (
 from cfagg.storage import objects, transport
 from cfagg.storage.access import Access
 from cfagg.storage.azure import azure_source, check_server
-from cfagg.storage.connections import Connection
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
 from cfagg.storage.remote import HttpSource
@@ -101,20 +100,6 @@ def test_objects_are_written_to_a_server_with_an_address_of_version_6() -> None:
     pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
     with serving("::1") as server:
         assert ObjectStore("s3://b1/x", keyed(server.url)).put("k", b"1") == "a"
-
-
-@pytest.mark.parametrize("address", [
-    "127.0.0.1", "::1", "::ffff:127.0.0.1", "::127.0.0.1", "2002:7f00:1::", "2001:0:7f00:1::", "64:ff9b::a00:1",
-    "64:ff9b:1::a00:1", "fe80::1%eth0", "fc00::1", "fec0::1", "ff02::1", "224.0.0.1", "::", "169.254.169.254",
-])  # fmt: skip
-def test_no_name_stands_for_an_address_of_this_network(address) -> None:
-    with pytest.raises(AccessError, match="of this machine or its network"):
-        Connection("http", "data.example.org", 80, 60.0, True)._check_address(address)
-
-
-@pytest.mark.parametrize("address", ["2606:4700::1111", "8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::808:808"])
-def test_a_name_may_stand_for_any_other_address(address) -> None:
-    Connection("http", "data.example.org", 80, 60.0, True)._check_address(address)
 
 
 @pytest.mark.parametrize("spelt", [
