@@ -30,6 +30,9 @@ UNDEFINED = 2**64 - 1
 #: Bytes of the longest structure with a checksum, and bytes that may be read several times.
 _LONGEST, _ROOM = 1 << 26, 1 << 20
 
+#: Bytes of the smallest global heap collection.
+_SMALLEST = 4096
+
 #: Number of objects of a heap from which they are processed together.
 _MANY = 16
 
@@ -202,7 +205,8 @@ class Space:
         if found is not None:
             return found
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
-        if mark != b"GCOL\1\0\0\0" or size & 7 or at + size > self.size:
+        # The library does not read a smaller one, and netCDF-C then crashes.
+        if mark != b"GCOL\1\0\0\0" or size & 7 or size < _SMALLEST or at + size > self.size:
             raise BrokenError
         self.spend(size)
         if not self.heaps:

@@ -15,6 +15,7 @@ import pytest
 from h5py import h5s, h5t
 
 from cfagg.formats.hdf5 import objects, old
+from cfagg.formats.hdf5 import space as spaces
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.headers import fixed_messages
 from cfagg.formats.hdf5.messages import (
@@ -49,6 +50,12 @@ from cfagg.formats.hdf5.variables import _File
 
 UNKNOWN, NIL, ATTRIBUTE = 25, 0, 12
 INT = h5t.STD_I32LE.encode()[2:]
+
+
+@pytest.fixture(autouse=True)
+def small_heaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heaps of any length, so that those made here need not be filled up."""
+    monkeypatch.setattr(spaces, "_SMALLEST", 0)
 
 
 def message(kind: int, data: bytes, flags: int = 0, *, order: int | None = None) -> bytes:

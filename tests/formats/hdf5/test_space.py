@@ -15,6 +15,12 @@ from cfagg.formats.hdf5.trees import records
 SUM = b"sums"
 
 
+@pytest.fixture(autouse=True)
+def small_heaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heaps of any length, so that those made here need not be filled up."""
+    monkeypatch.setattr(module, "_SMALLEST", 0)
+
+
 def raises(error: type[Exception], asks: Callable[[], object]) -> None:
     with pytest.raises(error) as caught:
         asks()
@@ -44,6 +50,16 @@ def test_a_structure_is_not_read_over_and_over_until_all_is_counted_anew() -> No
 def collection(*values: bytes, mark: bytes = b"GCOL\1\0\0\0", more: int = 0) -> bytes:
     held = b"".join(struct.pack("<HHIQ", k + 1, 1, 0, len(v)) + v + bytes(-len(v) % 8) for k, v in enumerate(values))
     return mark + struct.pack("<Q", 16 + len(held) + more) + held
+
+
+def test_a_heap_is_at_least_as_long_as_the_library_demands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for length, is_whole in ((4096, True), (4088, False)):
+        space = Space(bytes(64) + collection(bytes(length - 32)))
+        if is_whole:
+            assert space.long_size(64, 1) == length - 32
+        else:
+            raises(BrokenError, lambda space=space: space.long_size(64, 1))
 
 
 def test_long_values_are_found_by_their_numbers() -> None:
