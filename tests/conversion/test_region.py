@@ -274,19 +274,18 @@ def test_no_attribute_that_says_what_numbers_mean_may_differ(store, tmp_path, na
 
 
 @pytest.mark.parametrize(
-    ("region", "error"),
+    ("region", "error", "said"),
     [
-        ({}, OptionError),
-        (5, OptionError),
-        ({"time": 3}, OptionError),
-        ({"time": slice(0, 30, 2)}, OptionError),
-        ({"time": slice(-30, None)}, LimitError),
-        ({"time": slice(30, 30)}, LimitError),
-        ({"height": slice(0, 30)}, OptionError),
+        ({}, OptionError, "is not a mapping"),
+        (5, OptionError, "is not a mapping"),
+        ({"time": 3}, OptionError, "expected a slice"),
+        ({"time": slice(0, 30, 2)}, OptionError, "without a step"),
+        ({"time": slice(-30, None)}, LimitError, "found -30"),
+        ({"time": slice(30, 30)}, LimitError, "holds nothing"),
+        ({"height": slice(0, 30)}, OptionError, "dimension 'height'; they have lat, lon, time"),
     ],
 )
-def test_regions_that_are_none_are_refused(store, tmp_path, region, error):
-    said = "dimension 'height'; they have lat, lon, time" if "height" in str(region) else None
+def test_regions_that_are_none_are_refused(store, tmp_path, region, error, said):
     with pytest.raises(error, match=said):
         convert(source(tmp_path, 30, 60), store, region=region)
 
