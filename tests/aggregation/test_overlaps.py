@@ -69,6 +69,19 @@ def test_of_files_that_overlap_the_first_or_the_last_gives_all_that_belongs_to_a
     np.testing.assert_array_equal(np.sort(edges, axis=1), np.stack([days - 0.5, days + 0.5], axis=1))
 
 
+def test_files_of_equal_coordinates_whose_surface_pressures_differ_are_joined_as_the_remedy_says(files) -> None:
+    twin = shutil.copy(files[0], f"{files[0]}.twin.nc")
+    with netCDF4.Dataset(twin, "a") as made:
+        made["ps"][...] += 1000.0
+    (answer,) = (a for a in cfagg.aggregate([files[0], twin]).cfagg.report.why(files[0], twin).answers if a.a == "tas")
+    assert (answer.rule, answer.what, answer.one, answer.other) == ("part", "surface_air_pressure", 0.0, 1000.0)
+    assert answer.text.startswith("they have the same coordinates along all axes, but different surface_air_pressure: ")
+    assert answer.remedy.startswith("on_overlap='first' or on_overlap='last' takes one of them")
+    for choice, base in (("first", 0.0), ("last", 1000.0)):
+        found = cfagg.aggregate([files[0], twin], on_overlap=choice)
+        np.testing.assert_array_equal(found["ps"][:, 0].values, base + np.arange(10.0))
+
+
 def test_files_that_overlap_are_named_where_that_is_an_error(files) -> None:
     said = r"'tas' of '.*0\.nc' and 'tas' of '.*2\.nc' have 2 coordinates along time in common"
     with pytest.raises(OptionError, match=said):

@@ -101,8 +101,7 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
     if members.properties is not None:
         rows, parted = _parted(rows, members.properties, sets, options, np.flatnonzero(~dropped))
     if options.on_overlap in ("error", "first", "last"):
-        counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
-        counting = [p.ranged is not None or p.name in counted for p in members.parts.values()]
+        counting = list(members.counting().values())
         records = np.any([np.zeros(n, bool), *(a.grows for a in members.axes if a.grows is not None)], axis=0)
         made = resolved(rows, sets, options.on_overlap, counting, records)
         if options.on_overlap == "error":

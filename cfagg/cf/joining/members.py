@@ -160,6 +160,11 @@ class Members:
     def __len__(self) -> int:
         return len(next(iter((*self.signature.values(), *(a.code for a in self.axes)))))
 
+    def counting(self) -> dict[str, bool]:
+        """Return by part whether it tells apart places that an axis only counts."""
+        counted = [axis.name.partition(" of ")[2] for axis in self.axes if axis.counted]
+        return {name: part.ranged is not None or part.name in counted for name, part in self.parts.items()}
+
 
 def codes(*columns: npt.NDArray[Any]) -> Int64:
     """Return a number for each row of columns of equal length, from 0 in the order of their values.

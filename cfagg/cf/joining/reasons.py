@@ -102,7 +102,8 @@ class Reason:
         a, b = ("none" if value is None else value for value in (self.a, self.b))
         if self.rule == "equal" and self.what:
             return _SENTENCES["equal but counted"].format(what=self.what)
-        return _SENTENCES[self.rule].format(what=self.what, a=a, b=b, axis=self.axis)
+        rule = "cells" if self.rule == "part" and not self.axis else self.rule
+        return _SENTENCES[rule].format(what=self.what, a=a, b=b, axis=self.axis or "all axes")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parts of the reason by name."""
@@ -140,10 +141,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     if features is not None:
         return features
     if not differ:
-        for name, part in members.parts.items():
-            if part.code[a] != part.code[b]:
-                return _of_part(members, part.name or name, part, a, b, "any axis")
-        return _equal(members, a, options)
+        return _at_all_places(members, a, b, options) or _equal(members, a, options)
     refused = [axis for axis in differ if options.axes is not None and axis.name not in options.axes]
     if refused:
         return Reason("not asked for", *_difference(refused[0], a, b))
@@ -155,7 +153,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
             return Reason("part", what, one, other, others or "any other axis")
     if len(differ) > 1:
         counted = ", ".join(axis.name for axis in differ if axis.counted)
-        remedy = _around(differ, a, b)
+        remedy = _around(differ, a, b) or _nearly(differ, a, b, options)
         if counted:
             remedy = f"nothing is joined along {counted}, whose places are only counted: {_COUNTED}"
             remedy += _TEXTS * _is_text(members, a)
@@ -164,7 +162,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     (axis,) = differ
     for name, part in members.parts.items():
         if axis.name not in part.axes and part.code[a] != part.code[b]:
-            return _of_part(members, part.name or name, part, a, b, axis.name)
+            return _of_part(members, part.name or name, part, a, b, axis.name, options)
     return _along(members, axis, a, b, options)
 
 
@@ -182,6 +180,36 @@ def _around(axes: list[Axis], a: int, b: int) -> str:
             if low < 0 <= start and west <= 180 < high:
                 return _AROUND
     return ""
+
+
+def _at_all_places(members: Members, a: int, b: int, options: Options) -> Reason | None:
+    """Return the first companion in which two members differ that have the same coordinates along all axes."""
+    parts = {name: part for name, part in members.parts.items() if part.code[a] != part.code[b]}
+    if not parts:
+        return None
+    name, part = next(iter(parts.items()))
+    found = _of_part(members, part.name or name, part, a, b, "any axis", options)
+    counting = members.counting()
+    bare = any(counting[name] for name in parts) or any(x.grows is not None and x.grows[a] for x in members.axes)
+    along = not bare and any(not x.counted and all(x.name in p.axes for p in parts.values()) for x in members.axes)
+    if not along or found.rule != "part" or options.on_overlap in ("first", "last"):
+        return found
+    # The file that gives the values of an axis also gives what spans it.
+    return replace(found, axis="", remedy="on_overlap='first' or on_overlap='last' takes one of them; or leave one out")
+
+
+def _nearly(axes: list[Axis], a: int, b: int, options: Options) -> str:
+    """Return what to do if coordinates along all axes but one differ by less than a hundredth of their spacing."""
+    near = []
+    for axis in axes:
+        counts = {_values(axis, i, options).size for i in (a, b)}
+        if axis.first.dtype.kind == axis.last.dtype.kind == "f" and len(counts) == 1 and max(counts) > 1:
+            most = abs(axis.last[a] - axis.first[a]) / (max(counts) - 1) / 100
+            if all(abs(ends[a] - ends[b]) <= most for ends in (axis.first, axis.last)):
+                near.append(axis.name)
+    if not near or len(near) < len(axes) - 1:
+        return ""
+    return f"rtol= and atol= set how far {' and '.join(near)} may differ, which nearly agree"
 
 
 def _equal(members: Members, a: int, options: Options) -> Reason:
@@ -309,7 +337,7 @@ def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
     return axis.name, plain(axis.first[a]), plain(axis.first[b])
 
 
-def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
+def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str, options: Options) -> Reason:
     """Return the reason for a difference of a companion that does not span an axis."""
     one, other = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
     turned = [own for own in members.axes if own.name in part.axes and own.code[a] != own.code[b]]
@@ -322,7 +350,8 @@ def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str)
     counted = any(
         own.counted and own.name in part.axes and not own.name.endswith("of the mesh") for own in members.axes
     )
-    return Reason("part", name, one, other, axis, remedy=f"{_COUNTED}; or give both the same {name}" if counted else "")
+    remedy = remedy_of("part", name, one, other, options)
+    return Reason("part", name, one, other, axis, remedy=f"{_COUNTED}; or {remedy}" if counted else remedy)
 
 
 def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:

@@ -52,12 +52,12 @@ _BY_COLUMN = {
     "or write all as one type",
 }
 
-#: By a part of the problem of variables that cannot be joined.
+#: By a part of the problem of variables that cannot be joined; before the bar an option that helps if both have it.
 _BY_PROBLEM = (
     ("has no attribute", "give it that attribute, or leave out field_identity="),
-    ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or give its coordinate one"),
-    ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or give it one"),
-    ("has no units", "relaxed_units=True, or give it units"),
+    ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or |give its coordinate one"),
+    ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or |give it one"),
+    ("has no units", "relaxed_units=True, or |give it units"),
     ("has no elements", "leave the file out"),
     ("occurs twice", "give the second one a name of its own"),
     ("type is defined by its file", "write it as numbers or text"),
@@ -77,8 +77,12 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     "leave 'source_id' out of equal=, or name it in ignore="
     """
     if rule == "problem":
-        said = f"{a or ''}; {b or ''}"
-        found = [text for word, text in _BY_PROBLEM if word in said]
+        said = [str(problem or "") for problem in (a, b)]
+        found = [
+            text.replace("|", "") if all(word in one for one in said) else text.rpartition("|")[2]
+            for word, text in _BY_PROBLEM
+            if any(word in one for one in said)
+        ]
         return "; ".join(found) or "correct it in the file"
     if rule == "signature":
         both = all(f"calendar {name}" in f"{a} {b}" for name in REFORMED)

@@ -127,6 +127,10 @@ def _layout(aggregation: Aggregation, i: int, fragment: Fragment) -> Layout:
     return fragment.layout or aggregation.partitions.layout_of(i)
 
 
+#: What limits the values of a file that are not missing.
+_VALID = ("valid_min", "valid_max", "valid_range")
+
+
 def _packed(attributes: Mapping[str, Any]) -> bool:
     return any(name in attributes for name in ("scale_factor", "add_offset", "_Unsigned"))
 
@@ -171,6 +175,9 @@ def _block(
 def _difference(aggregation: Aggregation, layout: Layout, header: Header) -> tuple[str, str, str]:
     """Return the property of a fragment that requires computation, its value and the reason."""
     own = header.attributes
+    valid = {k: str(own[k]) for k in _VALID if k in own}
+    if valid and any(str(own.get(k)) != str(aggregation.attributes.get(k)) for k in _VALID):
+        return "valid range", str(valid), "values outside of it are missing, and those who read references see them"
     for name, found, wanted in (
         ("calendar", layout.calendar or own.get("calendar") or aggregation.calendar, aggregation.calendar),
         ("units", layout.units or own.get("units") or aggregation.units, aggregation.units),

@@ -133,6 +133,41 @@ def test_places_that_are_only_counted_are_nothing_in_common(choice: Any) -> None
     assert "standard_name" in reason(one, other, options=Options(on_overlap=choice)).remedy
 
 
+@pytest.mark.parametrize(("lacking", "said"), [("units", "give it units"), ("standard_name", "give it one")])
+def test_no_option_is_advised_for_what_only_one_of_two_lacks(lacking: str, said: str) -> None:
+    assert reason(tas([0.0]), tas([1.0], **{lacking: None})).remedy == said
+
+
+def test_latitudes_that_differ_by_rounding_are_joined_as_the_remedy_says() -> None:
+    def at(time: float, rounded: str) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        lat = np.array([0.1, 0.2, 0.3], rounded).astype("f8")
+        add(root, "lat", ("lat",), lat, standard_name="latitude", units="degrees_north")
+        return described(add(root, "tas", ("time", "lat"), np.zeros((1, 3)), **TAS).group)
+
+    found = reason(at(0.0, "f4"), at(1.0, "f8"))
+    assert (found.rule, found.what, found.remedy.split(" ")[:3]) == (
+        "axes",
+        "time, latitude",
+        ["rtol=", "and", "atol="],
+    )
+    assert len(boxes_of(at(0.0, "f4"), at(1.0, "f8"), options=Options(rtol=1e-6))[1]) == 1
+
+
+def test_no_choice_between_files_is_advised_for_the_times_of_each_station() -> None:
+    def stations(start: float) -> Described:
+        root = Group()
+        add(root, "id", ("station",), [1, 2], standard_name="platform_id", cf_role="timeseries_id")
+        add(root, "time", ("station", "obs"), start + np.arange(4.0).reshape(2, 2), **TIME)
+        return described(add(root, "tas", ("station", "obs"), np.zeros((2, 2)), **TAS, coordinates="time").group)
+
+    found = reason(stations(0.0), stations(9.0))
+    assert (found.rule, found.what, found.a, found.b) == ("part", "time", 0.0, 9.0)
+    assert "on_overlap" not in found.remedy
+    assert len(boxes_of(stations(0.0), stations(9.0), options=Options(on_overlap="first"))[1]) == 2
+
+
 @pytest.mark.parametrize("choice", ["first", "last", "error"])
 def test_stations_in_common_with_other_times_are_no_overlap(choice: Any) -> None:
     def stations(start: float) -> Described:

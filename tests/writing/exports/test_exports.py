@@ -125,6 +125,15 @@ def test_packing_that_all_files_share_is_kept(tmp_path, target):
     np.testing.assert_array_equal(found.values, cfagg.read(path).tas.values)
 
 
+@pytest.mark.parametrize("scale", [{}, {"scale_factor": np.float64(0.5)}])
+def test_a_valid_range_that_readers_of_references_do_not_apply_is_a_loss_of_that_name(tmp_path, scale):
+    values = np.arange(36 * LAT * 30).reshape(36, LAT, 30).astype("i2")
+    path = packed_series(tmp_path, values, [{**scale, "valid_min": np.int16(5)}] * 3)
+    with pytest.raises(LossError) as caught:
+        exported(path, "tas.json")
+    assert {(loss.what, loss.found) for loss in caught.value.losses} == {("valid range", "{'valid_min': '5'}")}
+
+
 def one_of_another_packing(folder: Path) -> Path:
     values = np.arange(36 * LAT * 30).reshape(36, LAT, 30).astype("i2")
     scales = [{"scale_factor": np.float64(s), "add_offset": np.float64(280)} for s in (0.5, 0.25, 0.5)]
