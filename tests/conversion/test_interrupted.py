@@ -18,7 +18,7 @@ import zarr
 import cfagg
 from cfagg.arrays.opening import open_any
 from cfagg.conversion import convert, places
-from cfagg.conversion.journal import Records, identity_of
+from cfagg.conversion.journal import Journal, Records, identity_of
 from cfagg.conversion.verify import distrust
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.runtime import publishing
@@ -343,3 +343,18 @@ def test_a_source_is_another_one_where_another_version_of_a_fragment_changed(tmp
     assert identity_of(open_any(path), Access(str(path)), {}) == before
     os.utime(tmp_path / "second.nc", ns=(0, 1))
     assert identity_of(open_any(path), Access(str(path)), {}) != before
+
+
+def test_a_record_without_its_line_feed_does_not_count_and_is_replaced_by_the_next(tmp_path):
+    path = tmp_path / "journal"
+    journal = Journal.create(path, {}, [3])
+    journal.add(0, [(0, 8, 8, 1)])
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-1])
+    journal = Journal.resume(path, {}, [3])
+    assert not journal.done[0].written.any()
+    journal.add(0, [(1, 8, 8, 1)])
+    journal.close()
+    journal = Journal.resume(path, {}, [3])
+    assert journal.done[0].written.tolist() == [False, True, False]
+    journal.close()

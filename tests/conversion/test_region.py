@@ -304,6 +304,12 @@ def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
         convert(store, store, region={"time": slice(30, 60)})
 
 
+def test_a_store_is_not_written_into_itself_by_way_of_a_link(store, tmp_path):
+    (tmp_path / "link").symlink_to(store, target_is_directory=True)
+    with pytest.raises(TargetError, match="is the source"):
+        convert(tmp_path / "link", store, region={"time": slice(0, None)})
+
+
 @pytest.mark.parametrize("form", [2, 3])
 def test_strings_and_characters_are_written_into_a_part(tmp_path, form):
     def made(names, letters):
