@@ -226,7 +226,7 @@ def _order(runs: Sequence[Run], base: Base | None, columns: int, work: Work, poo
     if base is not None:
         stay = len(base.source)
         if runs:
-            stay = base.rows_before(sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1])
+            stay = base.rows_before(sort_unique(np.concatenate([r.read(0, 1) for r in runs]))[:1])
         if stay:
             ranges.append(RowRange(base.source, 0, stay))
         runs = [*runs, *base.spill(stay, work.folder, most)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,20 +45,17 @@ def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
         return []
     searched = _Searched(runs)
     cuts = _cuts(searched)
-    # The runs between each cut and the next.
-    active: list[list[int]] = [[] for _ in range(len(cuts))]
+    # Run by run, each of which is mapped once.
+    between: list[list[tuple[int, int, int]]] = [[] for _ in range(len(cuts))]
     for k in range(len(runs)):
+        start = 0
         for i in range(_place(cuts, searched.row(k, 0), 0), _place(cuts, searched.row(k, -1), 1)):
-            active[i].append(k)
-    at = [0] * len(runs)
+            end = searched.find(k, start, cuts[i + 1])
+            if end > start:
+                between[i].append((k, start, end))
+            start = end
     portions: list[Portion] = []
-    for i, members in enumerate(active):
-        spans = []
-        for k in members:
-            end = searched.find(k, at[k], cuts[i + 1])
-            if end > at[k]:
-                spans.append((k, at[k], end))
-            at[k] = end
+    for spans in between:
         portions += _split(runs, searched, spans, most)
     return portions
 
@@ -77,37 +73,36 @@ def merge_portion(portion: Portion, path: Path) -> Run:
 class _Searched:
     """Runs that are searched without keeping them in memory."""
 
-    #: Number of searches after which the pages that they touched are released; one may be two megabytes.
+    #: Number of searches after which runs are mapped anew: a map takes a file descriptor, of which there may be fewer
+    #: than runs, and keeps the pages that were touched, each of which may be two megabytes.
     _PATIENCE = 16
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        self._rows = [r.mapped() for r in runs]
-        self._touched: list[int] = []
+        self._runs = runs
+        self._maps: dict[int, Rows] = {}
+        self._searches = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._runs)
 
     def row(self, k: int, number: int) -> Rows:
         """Return a row, shape (1, columns); negative numbers count from the end."""
-        self._touch(k)
-        rows = self._rows[k]
+        rows = self._rows(k)
         return np.array(rows[number % len(rows)][None])
 
     def find(self, k: int, start: int, cut: Rows) -> int:
         """Return the number of rows of a run before a cut, which is known to be at least `start`."""
         from cfagg.kernels.rows import lower_bound
 
-        self._touch(k)
-        return int(lower_bound(self._rows[k], np.ascontiguousarray(cut[None, :-1]), bool(cut[-1]), start))
+        return int(lower_bound(self._rows(k), np.ascontiguousarray(cut[None, :-1]), bool(cut[-1]), start))
 
-    def _touch(self, k: int) -> None:
-        self._touched.append(k)
-        if len(self._touched) < self._PATIENCE:
-            return
-        for held in (getattr(self._rows[t], "_mmap", None) for t in set(self._touched)):
-            if held is not None and hasattr(mmap, "MADV_DONTNEED"):
-                held.madvise(mmap.MADV_DONTNEED)
-        self._touched.clear()
+    def _rows(self, k: int) -> Rows:
+        if self._searches % self._PATIENCE == 0:
+            self._maps.clear()
+        self._searches += 1
+        if k not in self._maps:
+            self._maps[k] = self._runs[k].mapped()
+        return self._maps[k]
 
 
 def _cuts(runs: _Searched) -> Rows:

@@ -1,9 +1,15 @@
 """Sorted runs in one order, whatever the memory."""
 
+import contextlib
+import os
+
 import numpy as np
+import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.observations.merging import RowRange, RowTable, merge_portion, plan_merge, write_run
 from tests import oracles
 from tests.effort import examples
@@ -68,3 +74,48 @@ def test_rows_of_dates_are_found(tmp_path):
     assert [table.find(*w) for w in ((0, 5), (5, 6), (6, 86401), (9, 9), (10**6, 10**7))] == [
         (0, 0), (0, 2), (2, 4), (2, 2), (4, 4),
     ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def few_files(most):
+    """Let this process open no more than `most` files besides those that are open."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = os.open(os.devnull, os.O_RDONLY)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held + most, before[1]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        os.close(held)
+
+
+def days(start, end):
+    dates = pd.date_range(start, end, freq="12h", inclusive="left")
+    return pd.DataFrame({"date": dates, "latitude": 0.0, "longitude": 0.0, "n": np.arange(len(dates))})
+
+
+def recipe(source, end):
+    return {
+        "dates": {"start": "2020-01-01", "end": end, "frequency": "1d"},
+        "input": source,
+        "output": {"layout": "tabular"},
+        "build": {"group_by": "daily", "max_workers": 1},
+        "statistics": {"records": "all"},
+    }
+
+
+def test_a_build_may_have_more_parts_than_a_process_may_open_files(tmp_path):
+    cfagg.create_observations(recipe(days, "2020-01-10"), tmp_path / "a.zarr")  # all modules are loaded
+    with few_files(40):
+        report = cfagg.create_observations(recipe(days, "2020-04-30"), tmp_path / "a.zarr", append=True)
+    assert report.rows == 242
+
+
+def test_a_source_may_have_more_parquet_files_than_a_process_may_open(tmp_path):
+    for day in pd.date_range("2020-01-01", "2020-03-31"):
+        days(day, day + pd.Timedelta(days=1)).to_parquet(tmp_path / f"{day:%Y%m%d}.parquet")
+    source = {"parquet": {"path": str(tmp_path / "*.parquet")}}
+    with few_files(40):
+        report = cfagg.create_observations(recipe(source, "2020-03-31"), tmp_path / "a.zarr")
+    assert report.rows == 182

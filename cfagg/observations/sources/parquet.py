@@ -107,14 +107,16 @@ class _File:
         self.path = path
         try:
             opened, self._state = _open(path)
-            self.file = parquet.ParquetFile(opened, memory_map=True)
+            # Closed at once, for a source may have more files than a process may open.
+            with parquet.ParquetFile(opened, memory_map=True) as file:
+                self.metadata, self.schema, names = file.metadata, file.schema_arrow, file.schema
         except CfaggError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SourceError(f"{path} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from error
-        self.table = Table(columns, path, self.file.schema_arrow)
-        groups = [self.file.metadata.row_group(i) for i in range(self.file.num_row_groups)]
-        paths = [self.file.schema.column(i).path for i in range(len(self.file.schema.names))]
+        self.table = Table(columns, path, self.schema)
+        groups = [self.metadata.row_group(i) for i in range(self.metadata.num_row_groups)]
+        paths = [names.column(i).path for i in range(len(names.names))]
         date = paths.index(columns.flavour.date) if columns.flavour.date in paths else None
         self.rows = [group.num_rows for group in groups]
         self.spans = [None if date is None else _span(group.column(date).statistics) for group in groups]
@@ -144,7 +146,7 @@ class _File:
                     # Threads may read parts of one file concurrently, and each needs its own reader.
                     opened, state = _open(self.path)
                     self._check_same(state)
-                    file = parquet.ParquetFile(opened, metadata=self.file.metadata, memory_map=True)
+                    file = parquet.ParquetFile(opened, metadata=self.metadata, memory_map=True)
                     for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
                         frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)
@@ -168,7 +170,7 @@ class _File:
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""
-        return self.table.frame(self.file.schema_arrow.empty_table(), 1)
+        return self.table.frame(self.schema.empty_table(), 1)
 
 
 def _open(path: str) -> tuple[Any, object]:

@@ -66,6 +66,20 @@ def test_a_file_that_changes_between_two_parts_is_refused(tmp_path: Path, way: s
         rows(source, datetime(2020, 1, 2), datetime(2020, 1, 3))
 
 
+def test_a_file_that_changes_under_a_reader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    source = ParquetSource({"path": write(path, frame())})
+    convert = module.Table.frame
+
+    def changed(table: Any, rows: Any, number: int) -> pd.DataFrame:
+        write(path, frame().assign(n=-1))
+        return convert(table, rows, number)
+
+    monkeypatch.setattr(module.Table, "frame", changed)
+    with pytest.raises(StaleError, match=r"a\.parquet changed while it was read"):
+        next(iter(source.read(datetime(2020, 1, 1), datetime(2020, 1, 2))))
+
+
 def test_a_file_in_no_order_of_time_is_read_once(tmp_path: Path) -> None:
     shuffled = frame().sample(frac=1, random_state=1).reset_index(drop=True)
     source = ParquetSource({"path": write(tmp_path / "a.parquet", shuffled)})

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cfagg.errors import SourceError, StaleError, TargetError
-from cfagg.observations.sources.sorted_rows import FileSource, SortedRows
+from cfagg.observations.sources.sorted_rows import FileSource, SortedRows, expand
 
 
 def frame(days: list[int], unit: str = "us") -> pd.DataFrame:
@@ -96,6 +96,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, way: st
     with pytest.raises(StaleError, match=r"a\.csv changed while it was read"):
         source.prepare(tmp_path / "kept")
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_file_is_no_pattern_although_its_name_looks_like_one(tmp_path: Path) -> None:
+    for name in ("a[12].csv", "a1.csv", "a2.csv"):
+        (tmp_path / name).touch()
+    assert expand([str(tmp_path / "a[12].csv")]) == [str(tmp_path / "a[12].csv")]
+    assert expand([str(tmp_path / "a[1-2].csv")]) == [str(tmp_path / "a1.csv"), str(tmp_path / "a2.csv")]
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
