@@ -246,8 +246,9 @@ class DateChange:
     source_epoch: tuple[int, Fraction]
     target_epoch: tuple[int, Fraction]
 
-    def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
+    def __call__(self, times: npt.NDArray[np.float64], *, where: str, remedy: str = "") -> npt.NDArray[np.float64]:
         """Return converted times, with NaN unchanged; raise `CalendarError` for times that are not dates."""
+        # `remedy` is for dates that the target lacks; the default is that of aggregations.
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
         values = times[real]
@@ -271,13 +272,13 @@ class DateChange:
         late = tick >= per_day - near
         day[late] += 1
         tick[late] -= per_day
-        changed = self._change(day, where)
+        changed = self._change(day, where, remedy or f"give the aggregation the calendar {self.source}")
         target_day, target_second = self.target_epoch
         days = (changed - target_day).astype(np.float64) * float(86400 / self.target_unit)
         out[real] = days + (tick * float(unit / self.target_unit) - float(target_second / self.target_unit))
         return out
 
-    def _change(self, days: Int64, where: str) -> Int64:
+    def _change(self, days: Int64, where: str, remedy: str) -> Int64:
         """Return the days of the same dates in the target calendar."""
         if compiled(days.size):
             from cfagg.kernels import calendars as kernels
@@ -292,7 +293,7 @@ class DateChange:
             year, month, day = (int(v) for v in from_days(self.source, days[first]))
             raise CalendarError(
                 f"{where}: the date {year:04d}-{month:02d}-{day:02d} of calendar {self.source} does not exist in "
-                f"calendar {self.target} ({bad} such dates); give the aggregation the calendar {self.source}"
+                f"calendar {self.target} ({bad} such dates); {remedy}"
             )
         return changed
 

@@ -210,7 +210,8 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
     days = time_transform(units, name, "days since 1970-01-01", "proleptic_gregorian")
     if not isinstance(days, DateChange):
         raise CalendarError(f"units {units!r} in calendar {name} cannot be converted")
-    found = np.asarray(days(values.astype(np.float64), where=where), np.float64)
+    remedy = "stores of observations have dates of the Gregorian calendar: leave such times out of the file"
+    found = np.asarray(days(values.astype(np.float64), where=where, remedy=remedy), np.float64)
     return _exact(found, Fraction(86400 * 10**6), Fraction(0), units)
 
 

@@ -42,7 +42,7 @@ def test_times_that_count_leap_seconds_are_refused(units: str, calendar: str) ->
 
 
 def test_dates_that_only_their_calendar_has_are_refused() -> None:
-    with pytest.raises(CalendarError, match=r"^a\.nc: the date 2001-02-29"):
+    with pytest.raises(CalendarError, match=r"^a\.nc: the date 2001-02-29 .*: leave such times out of the file$"):
         dates_of_numbers(np.array([59.5]), "days since 2001-01-01", "all_leap", "a.nc")
 
 
@@ -50,7 +50,7 @@ def test_missing_times_are_nat() -> None:
     assert np.isnat(dates_of_numbers(np.array([np.nan]), "days since 2000-01-01", None, "a.nc")).all()
 
 
-@pytest.mark.parametrize("value", [1e300, -1e300, np.inf, 2**62])
+@pytest.mark.parametrize("value", [1e300, -1e300, np.inf, 2**62, 1.6e8, -1.6e8])
 def test_times_too_far_away_are_refused(value: float) -> None:
     with pytest.raises(CalendarError, match=r"a\.nc: the time .* is not a date"):
         dates_of_numbers(np.array([value]), "days since 2000-01-01", None, "a.nc")
