@@ -210,11 +210,11 @@ class PagesIndex(Searched):
         self._searched += int(np.count_nonzero(sizes > 8 * HEAD))
         search = _kernels(self._searched).rows_in_pages
         for a, b in _batches(sizes):
-            words, starts = self._read(offsets[a:b], sizes[a:b], int(pages[a]))
+            words, starts = self._read(offsets[a:b], sizes[a:b], pages[a:b])
             search(words, starts, bounds[a : b + 1], wanted, out)
         return out
 
-    def _read(self, offsets: Int64, sizes: Int64, page: int) -> tuple[Int64, Int64]:
+    def _read(self, offsets: Int64, sizes: Int64, pages: Int64) -> tuple[Int64, Int64]:
         """Return the words of pages in sequence, and the start of each page."""
         ends = offsets + sizes
         new = np.ones(len(offsets), bool)
@@ -225,7 +225,7 @@ class PagesIndex(Searched):
         length = ends[np.append(first[1:], len(offsets)) - 1] - begin
         raw = b"".join(self._source.read_ranges(self._key, list(zip(begin.tolist(), length.tolist(), strict=True))))
         if len(raw) != length.sum():
-            raise self._damaged(f"page {page:,} or one after it is missing")
+            raise self._damaged(f"page {pages[0]:,} or one after it is missing")
         span = np.cumsum(new) - 1
         starts = (offsets - begin[span] + (np.cumsum(length) - length)[span]) // 8
         words = np.frombuffer(raw, "<i8")
@@ -233,8 +233,9 @@ class PagesIndex(Searched):
         view = memoryview(raw)
         places = zip((starts * 8).tolist(), sizes.tolist(), strict=True)
         found = [crc32(view[at + 8 : at + size]) for at, size in places]
-        if (page_words(heads) * 8 != sizes).any() or (heads[0] != found).any():
-            raise self._damaged(f"page {page:,} or one after it does not have the bytes that were written")
+        wrong = (page_words(heads) * 8 != sizes) | (heads[1] != self._firsts[pages]) | (heads[0] != found)
+        if wrong.any():
+            raise self._damaged(f"page {pages[0]:,} or one after it does not have the bytes that were written")
         return words, starts
 
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:

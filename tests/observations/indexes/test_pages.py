@@ -196,6 +196,15 @@ def lying(path, page):
     stored_pages(path).write_bytes(words.tobytes())
 
 
+def test_a_page_that_does_not_begin_as_the_directory_says_is_refused(tmp_path):
+    store = write(tmp_path, "pages", even(100))
+    lying(tmp_path, {1: 10})
+    index = open_index(store)
+    for ask in (lambda: index.find(20, 50), lambda: index.find_many([20], [50])):
+        with pytest.raises(FragmentReadError, match=r"page 0 .*does not have the bytes that were written"):
+            ask()
+
+
 def test_pages_that_lead_beyond_the_rows_are_refused(tmp_path):
     store = write(tmp_path, "pages", even(100))
     lying(tmp_path, {2: 50, 8: 150})
