@@ -320,6 +320,25 @@ def test_an_answer_depends_on_objects_of_its_ranges_and_on_those_that_were_read(
     assert touched(open_array(tmp_path, "x"), request, {(4, 1)}).tolist() == [3, 5, 9]
 
 
+def test_an_answer_of_several_ranges_depends_on_the_objects_of_each(tmp_path):
+    zarr.create_array(tmp_path, name="x", shape=(20,), chunks=(2,), dtype="f4")
+    request = Request({0: Runs([1, 5, 13], [3, 10, 14], [0, 0, 0])}, {})
+    assert touched(open_array(tmp_path, "x"), request, ()).tolist() == [0, 1, 2, 3, 4, 6]
+
+
+def test_objects_are_trusted_no_longer_than_was_asked_for(store, monkeypatch):
+    group, now = open_group(store, "tas"), [1000.0]
+    monkeypatch.setattr("cfagg.accumulation.freshness.time.monotonic", lambda: now[0])
+    check(group, whole(group), trust_for=10)
+    time.sleep(0.02)
+    peer(store)[9, 4, 7] = 5
+    now[0] += 9.9
+    check(group, whole(group), trust_for=10)
+    now[0] += 0.1
+    with pytest.raises(StaleError, match=r"chunk \(2, 1, 1\)"):
+        check(group, whole(group), trust_for=10)
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("consolidated", [False, True])
 @pytest.mark.parametrize(("name", "value"), [("scale_factor", 2.0), ("missing_value", 7)])

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from distributed import Client, LocalCluster
 
+import cfagg
 from cfagg.accumulation import layout, outliers
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
@@ -123,6 +125,26 @@ def test_appending_keeps_the_list(tmp_path: Path, lengths: tuple[int, ...]) -> N
     group = open_group(store, "tas")
     assert group.outliers is not None
     assert len(group.outliers.values) == 5
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_cells_of_a_chunk_that_is_summed_again_are_listed_and_missed_once(tmp_path: Path, in_place: bool) -> None:
+    raw = field(30)
+    raw[14, 0, 0], raw[15, 0, 1] = FILL, np.nan
+    store = written(tmp_path / "a.zarr", raw, 16)
+    accumulate(store, "tas", COMBINATIONS)
+    if in_place:
+        for part in (raw[16:18], raw[18:]):
+            cfagg.append(store, xr.Dataset({"tas": (DIMS, part)}), "time")
+    else:
+        grow(store, raw)
+        accumulate(store, "tas", append=True)
+    check(store, raw)
+    group = open_group(store, "tas")
+    assert group.outliers is not None
+    assert group.extra is not None
+    assert len(group.outliers.values) == np.count_nonzero(raw == FILL)
+    assert group.extra.excluded.missing == np.count_nonzero(np.isnan(raw))
 
 
 def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_remedy(

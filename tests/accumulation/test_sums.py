@@ -248,6 +248,15 @@ def test_sums_that_int64_does_not_hold_become_real_numbers(tmp_path):
     assert raw_sums(group, Request({0: Runs([20], [40], [0])})).data.tolist() == [exact]
 
 
+@pytest.mark.parametrize("beyond", [-(10**6), -1, 0, 1, 10**6])
+def test_sums_at_the_end_of_int64_are_right_whether_it_holds_them_or_not(tmp_path, beyond):
+    # All stored sums fit, but the second half does not.
+    raw = np.array([-(2**60)] * 4 + [2**61] * 3 + [2**61 + beyond], "i8")
+    group = series(tmp_path, raw, chunk=2)
+    found = float(raw_sums(group, Request({0: Runs([4], [8], [0])})).data.ravel()[0])
+    assert found == pytest.approx(2.0**63 + beyond, rel=1e-15)
+
+
 def test_pairs_of_numbers_keep_digits_that_one_number_loses(tmp_path):
     rng = np.random.default_rng(3)
     raw = rng.normal(size=60)

@@ -249,9 +249,9 @@ def test_a_dry_run_writes_nothing(tmp_path):
 
 def test_whole_numbers_that_are_rounded_are_told(tmp_path):
     def read(start, end):
-        return builds.reports(start, end).assign(station=72295123, level=3)
+        return builds.reports(start, end).assign(station=72295123, level=3, depth=-72295123)
 
-    assert cfagg.create_observations(recipe(read), tmp_path / "a.zarr").rounded == ("station",)
+    assert cfagg.create_observations(recipe(read), tmp_path / "a.zarr").rounded == ("depth", "station")
 
 
 def write_csv(frame, folder):

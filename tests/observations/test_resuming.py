@@ -44,6 +44,13 @@ def test_an_unfinished_build_of_another_recipe_is_not_finished(broken):
         cfagg.create_observations(recipe(builds.failing, end="2020-01-09"), broken, resume=True)
 
 
+def test_an_unfinished_build_that_allowed_missing_values_is_not_finished_without_them(broken):
+    strict = recipe(builds.failing)
+    strict["build"] = {**strict["build"], "allow_nans": ["wind"]}
+    with pytest.raises(TargetError, match="differs from this one in its recipe,"):
+        cfagg.create_observations(strict, broken, resume=True)
+
+
 def test_a_damaged_run_is_read_again(broken):
     run = next((broken.parent / ".a.zarr.cfagg-partial" / "work").glob("run-000001-*"))
     raw = bytearray(run.read_bytes())
