@@ -304,6 +304,15 @@ def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
         convert(store, store, region={"time": slice(30, 60)})
 
 
+def test_missing_values_of_arrays_without_the_region_equal_those_of_the_store(tmp_path):
+    ds = xr.Dataset({"v": ("t", np.arange(4.0)), "area": ("x", [1.0, np.nan])})
+    ds.to_netcdf(tmp_path / "all.nc")
+    convert(tmp_path / "all.nc", tmp_path / "a.zarr", chunks={"t": 2})
+    (ds.isel(t=slice(2)) + xr.Dataset({"v": 5.0, "area": 0.0})).to_netcdf(tmp_path / "part.nc")
+    assert "again: area" in convert(tmp_path / "part.nc", tmp_path / "a.zarr", region={"t": slice(2)}).notes[0]
+    assert zarr.open_group(tmp_path / "a.zarr", mode="r")["v"][...].tolist() == [5, 6, 2, 3]
+
+
 def test_a_store_is_not_written_into_itself_by_way_of_a_link(store, tmp_path):
     (tmp_path / "link").symlink_to(store, target_is_directory=True)
     with pytest.raises(TargetError, match="is the source"):

@@ -158,6 +158,13 @@ def test_what_is_no_repository_is_never_replaced(floats, tmp_path):
     assert (tmp_path / "mine" / "file").read_text() == "x"
 
 
+def test_a_target_within_a_store_that_is_the_source_is_refused(tmp_path):
+    zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_array("v", data=np.arange(3))
+    with pytest.raises(TargetError, match="or is within it"):
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.zarr" / "b.icechunk")
+    assert not (tmp_path / "a.zarr" / "b.icechunk").exists()
+
+
 def test_a_target_that_holds_the_source_or_has_no_directory_is_refused(floats, tmp_path):
     with pytest.raises(TargetError, match="is the source, holds it"):
         cfagg.convert(floats[0], tmp_path, to="icechunk", overwrite=True)
