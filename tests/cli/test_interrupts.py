@@ -54,3 +54,27 @@ def test_a_signal_in_a_job_ends_it_with_a_status_and_a_line(
     assert (status, "Traceback" in said) == (expected, False), said
     assert "interrupted" in said or "terminated" in said or "kept" in said
     assert len(said.splitlines()) == 1
+
+
+#: A program whose work is interrupted within Python code that a compiled module runs.
+_WITHIN = """
+import ctypes, runpy
+from cfagg.cli import main as command
+
+def main():
+    run = ctypes.pythonapi.PyRun_String
+    run.restype, run.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.c_int, ctypes.py_object, ctypes.py_object]
+    try:
+        run(b"raise KeyboardInterrupt", 257, {}, {})
+    except KeyboardInterrupt:
+        return 143
+
+command.main = main
+runpy.run_module("cfagg", run_name="__main__")
+"""
+
+
+def test_the_status_is_the_same_if_a_compiled_module_was_running_python(tmp_path: Path) -> None:
+    (tmp_path / "within.py").write_text(_WITHIN)
+    command = [sys.executable, "-m", "within"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 143
