@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -328,7 +329,7 @@ def test_an_answer_of_several_ranges_depends_on_the_objects_of_each(tmp_path):
 
 def test_objects_are_trusted_no_longer_than_was_asked_for(store, monkeypatch):
     group, now = open_group(store, "tas"), [1000.0]
-    monkeypatch.setattr("cfagg.accumulation.freshness.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cfagg.accumulation.freshness.time", SimpleNamespace(monotonic=lambda: now[0]))
     check(group, whole(group), trust_for=10)
     time.sleep(0.02)
     peer(store)[9, 4, 7] = 5

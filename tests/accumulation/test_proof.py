@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -717,7 +718,7 @@ def test_a_coordinate_of_text_is_compared_too(tmp_path):
 def test_one_look_holds_for_as_long_as_is_said(store, monkeypatch):
     looked, real, now = [], freshness.stamps, [1000.0]
     monkeypatch.setattr(freshness, "stamps", lambda a, w=None: looked.append((a.name, w)) or real(a, w))
-    monkeypatch.setattr(freshness.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(freshness, "time", SimpleNamespace(monotonic=lambda: now[0]))
     acc = cfagg.open_accumulated(store, "tas", trust_for=60)
     acc.mean("time", isel={"time": slice(0, 8)})
     looked.clear()
