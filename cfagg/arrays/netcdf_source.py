@@ -92,7 +92,7 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
         form, unread = _FORMATS.get(handle.some(4, 0), "NETCDF4"), dict(described.unread())
         source = Source(name, form, root, substitutions=substitutions, unread=unread)
         untyped = {path: said for path, said in links.items() if said != why}
-        links = dict.fromkeys(links.keys() - untyped.keys(), why) | hidden_in(dataset.root)
+        links = {path: said for path, said in links.items() if said == why} | hidden_in(dataset.root)
     return _with_links(_with_links(source, links), untyped, untyped=True)
 
 

@@ -152,6 +152,17 @@ def test_what_netcdf_lacks_is_left_out_of_a_file_on_a_server_too(tmp_path, odd):
         assert not any("odd" in name for name in cfagg.aggregate(f"{server.url}/a.nc").load().variables)
 
 
+def test_what_cannot_be_read_from_a_server_is_named_in_the_order_of_the_file(tmp_path):
+    names = [f"v{i}" for i in range(8)]
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for name in names:
+            file.create_dataset(name, (4,), [("a", "f4"), ("b", "i4")])
+    with served(tmp_path) as server:
+        with pytest.raises(UnreadableAggregationError) as caught:
+            cfagg.read(f"{server.url}/a.nc")
+        assert list(caught.value.variables) == names
+
+
 @pytest.mark.parametrize("kind", ["i4", h5py.ref_dtype, ("i4", (2,))])
 def test_named_types_that_netcdf_lacks_hide_no_variable(tmp_path, kind):
     path = with_stuck(
