@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.conventions import nca
+from cfagg.conventions.marks import ROLES
 from cfagg.conventions.partition_stream import BrokenJSONError
 from cfagg.conventions.scope import Scope
 from cfagg.conventions.versions import CFA_0_3, CFA_0_4, NCA_0_1, VERSIONS, Version
@@ -52,7 +53,7 @@ def version_of(attributes: Mapping[str, Any], named: str | None) -> tuple[Versio
             return CFA_0_3, "its keys are those of CFA-0.3"
         return CFA_0_4, "its keys are those of CFA-0.4" if _has(keys, "reverse", "flip") else ""
     role = str(attributes.get("cf_role"))
-    marked = nca.ROLES.get(role, "NCA-0.1")
+    marked = ROLES.get(role, "NCA-0.1")
     later = _has(keys, "pmdimensions", "pmshape", "sub_array", "subarray", "base") or not _has(keys, "pdimensions")
     if marked == "NCA-0.1" and not later:
         return NCA_0_1, "its keys are those of NCA-0.1"

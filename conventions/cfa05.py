@@ -16,6 +16,7 @@ from cfagg.conventions import nca
 from cfagg.conventions.closure import close, matrix_size
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.conventions.instructions import Column
+from cfagg.conventions.marks import ROLES
 from cfagg.conventions.scope import Described, Scope
 from cfagg.conventions.versions import CFA_0_4
 from cfagg.errors import CfaggError, ConventionError
@@ -33,7 +34,7 @@ def parse(
 ) -> Aggregation:
     """Return the aggregation whose partitions are in the group that ``cfa_group`` names."""
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
-    others = {k: v for k, v in attributes.items() if k != "cf_role" or str(v) not in nca.ROLES}
+    others = {k: v for k, v in attributes.items() if k != "cf_role" or str(v) not in ROLES}
     group = nca.text_of(others.pop("cfa_group"), "cfa_group", subject)
     dims, shape = nca.dimensions(others.pop("cfa_dimensions", ""), scope.sizes, subject, CFA_0_4)
     findings = Findings(subject)

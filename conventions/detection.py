@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions import cf113, cfa, cfa05, cfa06, nca
-from cfagg.conventions.nca import ROLES
+from cfagg.conventions import cf113, cfa, cfa05, cfa06
+from cfagg.conventions.marks import ROLES, mark_of
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError
 from cfagg.model import Aggregation
 
-__all__ = ["detect", "is_private", "mark_of", "named_version", "parse"]
-
-#: Attributes that describe an aggregation, and others that mark one.
-_DESCRIPTIONS = ("nca_array", "cfa_array")
-_MARKS = ("aggregated_dimensions", "aggregated_data", "cfa_group", "cfa_dimensions", "cfa_variable", "nca_dimensions")
+__all__ = ["detect", "named_version", "parse"]
 
 _VERSION = re.compile(r"(NCA|CFA)-([0-9]+(?:\.[0-9]+)*)")
 _CF = re.compile(r"CF-1\.(1[3-9]|[2-9][0-9])")
@@ -65,33 +61,6 @@ def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
         return "CFA-0.6.2"
     words = conventions.replace(",", " ").split()
     return "CFA-0.6.2" if any(w.startswith("CFA") for w in words) and not any(map(_CF.fullmatch, words)) else "CF-1.13"
-
-
-def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | None:
-    """Return the attribute by which a variable with these dimensions is an aggregation or looks like one.
-
-    An aggregation is stored as a scalar; except for the JSON itself, no single attribute marks an array as one.
-
-    >>> mark_of({"nca_array": "{}"}, ["x"]), mark_of({"nca_dimensions": "x"}, ["x"]), mark_of({"nca_dimensions": "x"})
-    ('nca_array', None, 'nca_dimensions')
-    """
-    # A variable that names both its dimensions and fragments is one in any shape, as in published examples.
-    instructed = {"aggregated_dimensions", "aggregated_data"} <= attributes.keys()
-    marks = (*_DESCRIPTIONS, *_MARKS) if instructed or not dims else _DESCRIPTIONS
-    if (mark := next((name for name in marks if name in attributes), None)) is not None:
-        return mark
-    return "cf_role" if not dims and str(attributes.get("cf_role")) in ROLES else None
-
-
-def is_private(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a variable only contains sub-arrays of aggregations in its file.
-
-    Sources: NCA 0.1, ``nca_private``; NCA 0.2 to CFA 0.4, ``cf_role``.
-
-    >>> is_private({"nca_private": 1}), is_private({"cf_role": "cfa_private"}), is_private({})
-    (True, True, False)
-    """
-    return str(attributes.get("cf_role")) in ("nca_private", "cfa_private") or nca.is_private(attributes)
 
 
 def parse(

@@ -16,6 +16,7 @@ from cfagg.conventions import limits, partition_stream, tolerant_json
 from cfagg.conventions.closure import close
 from cfagg.conventions.columns import MISSING, integers_problem
 from cfagg.conventions.findings import Findings, shorten
+from cfagg.conventions.marks import ROLES
 from cfagg.conventions.nca_keys import MEANT, foreign
 from cfagg.conventions.nca_layouts import resolve_layouts
 from cfagg.conventions.nca_records import Records
@@ -26,37 +27,7 @@ from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 from cfagg.model.partitions import in_order_of_use
 
-__all__ = ["ROLES", "based", "dimensions", "is_private", "parse", "text_of", "write"]
-
-#: Values of ``cf_role`` that mark an aggregation, with the oldest version that knows them.
-ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3"}
-
-
-def is_private(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a variable with these attributes only contains sub-arrays of NCA variables.
-
-    Raises
-    ------
-    ConventionError
-        ``nca_private`` is not an integer.
-
-    Notes
-    -----
-    NCA 0.1, "nca_private": 0 means no, any other integer yes.
-
-    Examples
-    --------
-    >>> is_private({"nca_private": 1}), is_private({"nca_private": 0}), is_private({})
-    (True, False, False)
-    """
-    if "nca_private" not in attributes:
-        return False
-    value = np.asarray(attributes["nca_private"])
-    if value.size != 1 or value.dtype.kind not in "iub":
-        raise ConventionError(
-            f"the attribute nca_private should be an integer; found {shorten(attributes['nca_private'])}"
-        )
-    return bool(value.reshape(()) != 0)
+__all__ = ["based", "dimensions", "parse", "text_of", "write"]
 
 
 def parse(

@@ -62,6 +62,11 @@ def test_show_loads_no_array_library() -> None:
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray", "zarr"}
 
 
+def test_show_of_a_file_without_aggregations_loads_neither_dialects_nor_readers_of_fragments() -> None:
+    needless = "{'cfagg.conventions.nca', 'cfagg.conventions.instructions', 'cfagg.arrays.fragments'}"
+    loaded(f"{command('show', sample('test1.nc'))}; import sys; assert not {needless} & set(sys.modules)")
+
+
 def test_check_of_a_small_file_loads_numpy_and_nothing_that_writes_or_reads_values() -> None:
     statement = f"import cfagg.cli.main; cfagg.cli.main.main(['check', {str(sample('test1.nc'))!r}])"
     modules = loaded(statement)

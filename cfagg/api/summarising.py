@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.arrays.fragments import is_read
+from cfagg.arrays.stated_formats import is_read
 from cfagg.display.summary import (
     ROWS,
     AggregationSummary,

@@ -27,7 +27,7 @@ from cfagg.cf import conform
 from cfagg.cf.header import Header, frozen
 from cfagg.cf.missing import default_fill
 from cfagg.conventions import part
-from cfagg.conventions.detection import mark_of
+from cfagg.conventions.marks import mark_of
 from cfagg.errors import (
     AccessError,
     CfaggError,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cfagg.arrays.source import Group, Variable
-from cfagg.conventions.detection import mark_of
+from cfagg.conventions.marks import mark_of
 from cfagg.errors import UnreadableAggregationError
 from cfagg.model import dataset as model
 

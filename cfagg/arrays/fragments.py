@@ -27,10 +27,11 @@ from cfagg.arrays.fragment_files import (
 )
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.schema import FIELD
+from cfagg.arrays.stated_formats import field_at, is_field, is_read
 from cfagg.arrays.store_fragments import STORES, changed, open_array
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
-from cfagg.conventions.detection import mark_of
+from cfagg.conventions.marks import mark_of
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -40,7 +41,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.formats.values import locate, read, scan
-from cfagg.model import Aggregation, Layout, Partitions
+from cfagg.model import Aggregation, Layout
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
@@ -55,33 +56,8 @@ __all__ = ["MAX_NESTING", "Fragments"]
 #: Levels of nested aggregations that are followed, including the outermost.
 MAX_NESTING = 8
 
-#: Values of `format` that the netCDF readers support.
-_NETCDF = frozenset(
-    {"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5", "netcdf4_classic"}
-    | {"netcdf3_classic", "netcdf3_64bit", "netcdf3_64bit_offset", "netcdf3_64bit_data"}
-)
-
-#: The same for PP files and fields files.
-_FIELDS = frozenset({"pp", "um", "ff"})
-
 #: The file and the path of a variable.
 Place = tuple[str, str]
-
-
-def is_field(format_: str | None) -> bool:
-    """Return whether the name of a format in an aggregation means fields, which are found by address."""
-    return format_ is not None and format_.lower() in _FIELDS
-
-
-def field_at(partitions: Partitions, i: int) -> int:
-    """Return the address of the field of partition `i`, or -1 if it gives none."""
-    at, text = int(partitions.offset[i]), partitions.address_name(i)
-    return int(text) if at < 0 and text is not None and text.isdecimal() and len(text) < 20 else at
-
-
-def is_read(format_: str) -> bool:
-    """Return whether fragments in a format, as named in an aggregation, can be read."""
-    return format_.lower() in _NETCDF or is_field(format_)
 
 
 @dataclass(frozen=True)

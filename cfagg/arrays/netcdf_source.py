@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cfagg.arrays.hidden_dimensions import hidden, hidden_in
 from cfagg.arrays.scoping import Scoping, Stated
 from cfagg.arrays.source import BOUNDS, Group, Source, Variable
+from cfagg.conventions.marks import is_private, mark_of
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -148,15 +149,13 @@ def _group(
     scoping: Scoping,
 ) -> Group:
     """Return the last group of a chain from the root and those below; `inherited` are the dimensions of its parents."""
-    from cfagg.conventions import detection
-
     stated = chain[-1]
     sizes = {**inherited, **stated.dimensions}
     unreadable: dict[str, UnreadableAggregationError] = {}
     private: dict[str, Variable] = {}
     for name, ordinary in stated.variables.items():
         try:
-            if detection.is_private(ordinary.attributes):
+            if is_private(ordinary.attributes):
                 private[name] = ordinary
         except ConventionError as error:
             unreadable[name] = _unreadable(stated.path, name, f"{file}: variable {name!r}: {error.message}")
@@ -165,7 +164,9 @@ def _group(
     for name, ordinary in stated.variables.items():
         if name in private or name in unreadable:
             continue
-        if detection.mark_of(ordinary.attributes, ordinary.dims) is not None:
+        if mark_of(ordinary.attributes, ordinary.dims) is not None:
+            from cfagg.conventions import detection
+
             # Its single value only represents an array, and means nothing.
             seen: set[str] = set()
             scope = scoping.scope(chain, sizes, reachable, seen)

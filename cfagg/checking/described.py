@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cfagg.checking.context import Context, once
 from cfagg.checking.instructions import Instructions, aggregations, instructions, text_dimensions, values_of
 from cfagg.conventions import detection
+from cfagg.conventions.marks import mark_of
 from cfagg.conventions.nca_shapes import Private
 from cfagg.conventions.partition_stream import BrokenJSONError
 from cfagg.conventions.scope import Described, Scope
@@ -76,7 +77,7 @@ def _description(v: Variable, said: Instructions | None, c: Context) -> Descript
         except LimitError as error:
             return Description(v, None, limit=error.message)
         except CfaggError as error:
-            if said is not None or detection.mark_of(attributes) not in _DESCRIBING:
+            if said is not None or mark_of(attributes) not in _DESCRIBING:
                 return Description(v, None)  # the rules of the attributes report it
             problems = error.problems or (Problem("", error.message),)
             bare = tuple(Problem(p.where, _bare(p.message)) for p in problems)

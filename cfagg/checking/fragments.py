@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import is_field
+from cfagg.arrays.stated_formats import is_field
 from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context, once

@@ -159,7 +159,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
     wanted = next((a for a in arguments if not a.startswith("-")), None)
     for name, (module, line) in COMMANDS.items():
         if name != wanted and not every:
-            subparsers.add_parser(name, help=line)
+            subparsers.add_parser(name, help=line, add_help=False)
             continue
         command = add_command(subparsers, name, line, import_module(module))
         command.set_defaults(whole_parser=lambda: _parser([], every=True))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 __all__ = [
     "FILES_FROM", "JSON", "JSON_REPORT", "STORE", "SUBSTITUTE", "WORD_SIZE", "Arguments", "Group", "Option",
@@ -26,18 +26,21 @@ _SECONDS = frozenset({"deadline", "timeout"})
 _LETTERS = {"--output": ("-o",), "--quiet": ("-q",)}
 
 
-class Option(NamedTuple):
+# Named tuples would compile their annotations, a sixth of the time in which the command starts.
+class Option:
     """An option or argument: its names, and further parameters for `argparse`."""
 
-    names: tuple[str, ...]
-    how: Mapping[str, Any]
+    def __init__(self, names: tuple[str, ...], how: Mapping[str, Any]) -> None:
+        self.names = names
+        self.how = how
 
 
-class Group(NamedTuple):
+class Group:
     """Options under a title or, without one, mutually exclusive options."""
 
-    title: str | None
-    members: tuple[Option | Group, ...]
+    def __init__(self, title: str | None, members: tuple[Option | Group, ...]) -> None:
+        self.title = title
+        self.members = members
 
 
 class Arguments(argparse.Namespace):
@@ -109,8 +112,8 @@ def add_command(commands: Any, name: str, line: str, home: Any) -> argparse.Argu
     if not any("--quiet" in action.option_strings for action in parser._actions):
         flags.append(("--quiet", "no warnings or notes, only results and errors"))
     for flag_name, about in flags:
-        names, how = flag(flag_name, about)
-        parser.add_argument(*names, default=argparse.SUPPRESS, **how)
+        added = flag(flag_name, about)
+        parser.add_argument(*added.names, default=argparse.SUPPRESS, **added.how)
     return parser
 
 

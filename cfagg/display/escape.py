@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-
 __all__ = ["escape", "printable"]
 
 
@@ -20,4 +18,6 @@ def printable(text: str) -> str:
 
 def escape(text: str) -> str:
     """Return text for a page in HTML or SVG, as `printable` returns it for a terminal."""
+    import html  # the command starts without it
+
     return html.escape(printable(text))

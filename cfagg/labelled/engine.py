@@ -54,7 +54,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return whether this is a netCDF file with an aggregation; plain netCDF is left to other engines."""
-        from cfagg.conventions.detection import mark_of
+        from cfagg.conventions.marks import mark_of
         from cfagg.formats.values.netcdf import attribute_names
 
         if not isinstance(filename_or_obj, (str, os.PathLike)):

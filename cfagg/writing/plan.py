@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import is_field
+from cfagg.arrays.stated_formats import is_field
 from cfagg.arrays.store_fragments import STORES
 from cfagg.cf.recipe import is_any
 from cfagg.conventions.encoded import Lack, expand, stored

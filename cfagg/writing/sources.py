@@ -15,7 +15,7 @@ from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
 from cfagg.arrays.untold import unread_attributes
-from cfagg.conventions.detection import is_private
+from cfagg.conventions.marks import is_private
 from cfagg.errors import CfaggError, LossError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import without_odd_fill

@@ -396,15 +396,6 @@ def test_the_source_is_kept_for_relative_references():
     assert parse_two(two(), source="/data/t.nca").source == "/data/t.nca"
 
 
-def test_is_private_follows_the_integer():
-    assert nca.is_private({"nca_private": np.int32(7)})
-    assert nca.is_private({"nca_private": np.array([-1])})
-    assert not nca.is_private({"nca_private": np.int8(0)})
-    for other in ("yes", 1.0, np.array([1, 1])):
-        with pytest.raises(ConventionError, match="integer"):
-            nca.is_private({"nca_private": other})
-
-
 # Repairs
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import field_at, is_field
 from cfagg.arrays.index.schema import FIELD
+from cfagg.arrays.stated_formats import field_at, is_field
 from cfagg.model import Aggregation
 
 __all__ = ["addresses_of"]

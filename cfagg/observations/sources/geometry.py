@@ -15,7 +15,7 @@ import numpy as np
 
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.roles import COMMON_NAMES, place_by_units
-from cfagg.conventions.detection import mark_of
+from cfagg.conventions.marks import mark_of
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import closest
 
