@@ -239,8 +239,8 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any], whole: Callabl
                     "is unknown; pass any_order=True (--any-order)"
                 )
             last += ZarrReader(end).filled((index,))[: former - a].tolist()
-    first = last[:1] if not end.before else ZarrReader(whole()).filled((0,))[:1].tolist()
-    last = [*first, *last[-2:]] if growth.former > 2 else last
+    if growth.former > 2:
+        last = [*ZarrReader(whole() if end.before else end).filled((0,))[:1].tolist(), *last[-2:]]
     values = [*last, *new.tolist()]
     odd = next((v for v in values if isinstance(v, float) and not math.isfinite(v)), None)
     if odd is not None:

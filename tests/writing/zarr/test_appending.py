@@ -289,6 +289,22 @@ def test_a_direction_is_known_where_the_last_chunk_holds_one_value(tmp_path: Pat
         assert zarr.open_array(tmp_path / "a.zarr/z")[:].tolist() == [9, 8, 7, 6, 5, 4]
 
 
+@pytest.mark.parametrize(
+    ("values", "chunks", "shards"),
+    [([9, 8, 7, 6], (1,), (2,)), ([8, 7, 6], [[1, 2]], None)],
+    ids=["two shards of single values", "two edges"],
+)
+def test_a_coordinate_of_two_objects_goes_on(tmp_path: Path, values: list[int], chunks: Any, shards: Any) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        group, shape = zarr.create_group(tmp_path / "a.zarr"), (len(values),)
+        z = group.create_array("z", shape=shape, chunks=chunks, shards=shards, dtype="i4", dimension_names=("z",))
+        z[:] = values
+        with pytest.raises(ConformError, match="from 6 to 7 where the appended data begin, but it decreases"):
+            cfagg.append(tmp_path / "a.zarr", {"z": np.array([7])}, "z")
+        cfagg.append(tmp_path / "a.zarr", {"z": np.array([5])}, "z")
+        assert zarr.open_array(tmp_path / "a.zarr/z")[:].tolist() == [*values, 5]
+
+
 @pytest.mark.parametrize("kind", ["f4", "i2"])
 def test_variables_that_do_not_grow_are_equal_where_missing_values_are_marked_in_other_ways(tmp_path, kind):
     first = series(0, 3).assign(height=("x", np.array([1, np.nan, 3], "f4")))
