@@ -88,10 +88,11 @@ class Group:
         value = found.get("Conventions")
         if isinstance(value, str):
             separator = "," if "," in value else None
-            kept = [word.strip() for word in value.split(separator) if not _MARK.fullmatch(word.strip())]
-            if kept:
+            words = [word.strip() for word in value.split(separator)]
+            kept = [word for word in words if not _MARK.fullmatch(word)]
+            if kept and kept != words:
                 found["Conventions"] = (", " if separator else " ").join(kept)
-            else:
+            elif words and not kept:
                 del found["Conventions"]
         return found
 

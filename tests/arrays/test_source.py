@@ -103,6 +103,9 @@ def test_a_variable_is_found_by_path_and_from_below(path):
         ("CF-1.8", "CF-1.8"),
         ("NCA-0.1 CF-1.5", "CF-1.5"),
         ("NCAR-CSM", "NCAR-CSM"),
+        ("CF-1.7,ACDD-1.3", "CF-1.7,ACDD-1.3"),
+        ("CF-1.7  ACDD-1.3 ", "CF-1.7  ACDD-1.3 "),
+        (" ", " "),
     ],
 )
 def test_the_mark_of_an_aggregation_file_is_consumed(tmp_path, found, expected):
