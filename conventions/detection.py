@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions import cf113, cfa, cfa05, cfa06
 from cfagg.conventions.marks import ROLES, mark_of
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError
@@ -41,8 +40,10 @@ def detect(attributes: Mapping[str, Any], conventions: str = "") -> str | None:
     if "aggregated_dimensions" in attributes or "aggregated_data" in attributes:
         return _by_instructions(attributes, conventions)
     if "cfa_group" in attributes:
-        return cfa05.DIALECT
+        return "CFA-0.5"
     if "nca_array" in attributes or "cfa_array" in attributes:
+        from cfagg.conventions import cfa
+
         return cfa.version_of(attributes, named_version(conventions))[0].name
     if (role := str(attributes.get("cf_role"))) in ROLES:
         return ROLES[role]
@@ -106,20 +107,27 @@ def parse(
     >>> tas.dialect, tas.partitions.file_name(0)
     ('CFA-0.4', 'test1.nc')
     """
+    # The modules of other dialects are not loaded.
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
     dialect = detect(attributes, scope.conventions)
     if dialect is None:
         raise ConventionError(f"{subject}: no attribute marks an aggregation")
     if "nca_array" in attributes or "cfa_array" in attributes:
+        from cfagg.conventions import cfa
+
         named = named_version(scope.conventions)
         return cfa.parse_json(name, attributes, np.dtype(dtype), scope, named, source=source)
     if {"aggregated_dimensions", "aggregated_data"} <= attributes.keys():
-        instructed = cf113.parse if dialect == cf113.DIALECT and not cfa06.is_draft(attributes) else cfa06.parse
+        from cfagg.conventions import cf113, cfa06
+
+        instructed = cf113.parse if dialect == "CF-1.13" and not cfa06.is_draft(attributes) else cfa06.parse
         return replace(instructed(name, attributes, dtype, scope, source=source), dialect=dialect)
     if "cfa_group" in attributes:
+        from cfagg.conventions import cfa05
+
         return cfa05.parse(name, attributes, dtype, scope, source=source)
     wanted = f"{dialect[:3].lower()}_array"
-    if dialect in (cf113.DIALECT, cfa06.DIALECT):
+    if dialect in ("CF-1.13", "CFA-0.6.2"):
         wanted = next(k for k in ("aggregated_data", "aggregated_dimensions") if k not in attributes)
     why = f"but {wanted!r} of {dialect} is not read" if wanted in attributes else f"but it has no {wanted!r}"
     raise ConventionError(

@@ -67,6 +67,12 @@ def test_show_of_a_file_without_aggregations_loads_neither_dialects_nor_readers_
     loaded(f"{command('show', sample('test1.nc'))}; import sys; assert not {needless} & set(sys.modules)")
 
 
+def test_reading_an_aggregation_of_files_loads_neither_formats_of_stores_nor_other_dialects() -> None:
+    needless = "{'cfagg.formats.zarr', 'cfagg.formats.icechunk', 'cfagg.conventions.cf113', 'cfagg.conventions.cfa05'}"
+    statement = f"import cfagg; cfagg.read({str(sample('temperature.nca'))!r}).load()"
+    loaded(f"{statement}; import sys; assert not {needless} & set(sys.modules), {needless} & set(sys.modules)")
+
+
 def test_check_of_a_small_file_loads_numpy_and_nothing_that_writes_or_reads_values() -> None:
     statement = f"import cfagg.cli.main; cfagg.cli.main.main(['check', {str(sample('test1.nc'))!r}])"
     modules = loaded(statement)

@@ -20,10 +20,8 @@ from cfagg.errors import (
 )
 from cfagg.errors.arguments import a_path, a_text, closest, names, paths, some, texts
 from cfagg.errors.extras import check_chunks
-from cfagg.formats.icechunk import is_repository
-from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
+from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_repository, is_store
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import worker_count
 from cfagg.storage.urls import Url, a_place, absolute, is_url
@@ -319,6 +317,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     if not is_store(path):
         from cfagg.formats.metadata.stores import LocalStore
         from cfagg.formats.metadata.zarr_nodes import read_node
+        from cfagg.formats.zarr.documents import no_store
 
         read_node(LocalStore(os.path.abspath(path), allow), "")  # noqa: PTH100 - says why it cannot be looked into
         raise SourceError(no_store(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError, UnsupportedError
 from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import StoredVariable
-from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.stored import stored_boxes
 from cfagg.model import Grid
+
+if TYPE_CHECKING:
+    from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["OpenReader", "SlabReader", "VariableReader"]
 
@@ -87,7 +88,11 @@ class SlabReader(VariableReader):
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Return the bounds of everything that is stored, if known."""
-        return None if self._stored is None else stored_boxes(self._stored, sparse)
+        if self._stored is None:
+            return None
+        from cfagg.formats.zarr.stored import stored_boxes
+
+        return stored_boxes(self._stored, sparse)
 
     def _fragment(self) -> Fragment:
         return Fragment(self._header, self.chunks, lambda slices: self._read(tuple(slices)), self.label)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from cfagg.arrays.store_state import state_now
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, FragmentNotFoundError, SourceError, UnsupportedError
 from cfagg.formats.opening import is_referring
@@ -71,6 +70,8 @@ def _store(path: str, links: tuple[str, ...], state: tuple[int, int, int] | None
 def _state(path: str, links: tuple[str, ...], seen: Seen | None) -> tuple[int, int, int] | None:
     """Return the present state of a store, as `FileStates` has it, or `None` if it is gone."""
     if seen is not None:
+        from cfagg.arrays.store_state import state_now  # this loads the formats of stores
+
         now = state_now(path, links, seen)
         return None if now is None else (now[0], *(state_number(now[1], now[0]),) * 2)
     document = f"{path}/.zmetadata" if os.path.isdir(path) else path  # noqa: PTH112

@@ -14,13 +14,14 @@ from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
-from cfagg.formats.icechunk import IcechunkStore, is_repository, open_repository
+from cfagg.formats.icechunk import IcechunkStore, open_repository
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, notes_of
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import open_store
 from cfagg.formats.metadata.zarr_nodes import Node, read_node
 from cfagg.formats.metadata.zarr_times import times_of
+from cfagg.formats.opening import is_repository
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.model import dataset as model

@@ -18,18 +18,13 @@ from cfagg.errors import AccessError, FragmentReadError, SourceError, Unsupporte
 from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.formats.metadata.stores import MemoryStore
+from cfagg.formats.opening import BRANCH
 from cfagg.storage.credentials import from_environment, setting
 from cfagg.storage.http_options import seconds_of
 from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.urls import OPEN, Url
 
-__all__ = ["BRANCH", "IcechunkStore", "checked_root", "is_repository", "open_repository", "said", "storage_of"]
-
-#: The branch that is read.
-BRANCH = "main"
-
-#: Present in every repository besides snapshots: the first in version 2, the second in version 1.
-_BRANCHES = ("repo", "refs")
+__all__ = ["BRANCH", "IcechunkStore", "checked_root", "open_repository", "said", "storage_of"]
 
 #: How long keys from the environment or a provider are used before they are requested again.
 _RENEWED = timedelta(minutes=1)
@@ -44,25 +39,6 @@ _KNOWN = frozenset(
 
 #: The process in which Icechunk has threads, which do not survive a fork.
 _process: int | None = None
-
-
-def is_repository(path: str | Url) -> bool:
-    """Return whether a directory, or a prefix in S3, looks like a repository, which is not a Zarr store."""
-    if isinstance(path, Url):
-        if not path.lower().startswith("s3://"):
-            return False
-        from cfagg.storage.places import new_source
-
-        source = new_source(path, path.rstrip("/"))
-        try:
-            if source.size("zarr.json") is not None:
-                return False
-            return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
-        except AccessError:
-            return False  # S3 reports this for objects that do not exist
-    if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
-        return False
-    return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)
 
 
 class IcechunkStore(MemoryStore):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 
-from cfagg.errors import SourceError
+from cfagg.errors import AccessError, SourceError
 from cfagg.formats import cdl, classic, hdf5, kerchunk, pp
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+from cfagg.storage.urls import Url
 
 __all__ = [
+    "BRANCH",
     "CDL",
     "CLASSIC",
     "EXPECTED",
@@ -29,6 +31,7 @@ __all__ = [
     "format_of",
     "format_of_head",
     "is_referring",
+    "is_repository",
     "is_store",
     "leaves_traces",
     "not_netcdf",
@@ -54,6 +57,12 @@ HEAD = 4096
 #: Documents of which every Zarr store has one, and others that remain in damaged stores.
 _STORE = ("zarr.json", ".zgroup", ".zarray")
 _TRACES = (".zmetadata", ".zattrs", ".nczarr")
+
+#: The branch of repositories of Icechunk that is read.
+BRANCH = "main"
+
+#: Present in every one besides snapshots: the first in version 2, the second in version 1.
+_BRANCHES = ("repo", "refs")
 
 
 def a_name(path: str) -> str:
@@ -140,3 +149,22 @@ def is_referring(path: str) -> bool:
 def leaves_traces(path: str | os.PathLike[str]) -> bool:
     """Return whether a directory is a Zarr store or the remains of one, which a check reports."""
     return is_store(path) or any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _TRACES)
+
+
+def is_repository(path: str | Url) -> bool:
+    """Return whether a directory, or a prefix in S3, looks like a repository of Icechunk, which is not a Zarr store."""
+    if isinstance(path, Url):
+        if not path.lower().startswith("s3://"):
+            return False
+        from cfagg.storage.places import new_source
+
+        source = new_source(path, path.rstrip("/"))
+        try:
+            if source.size("zarr.json") is not None:
+                return False
+            return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
+        except AccessError:
+            return False  # S3 reports this for objects that do not exist
+    if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
+        return False
+    return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)

@@ -24,7 +24,7 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, LossError, OptionError, SourceError, UnsupportedError
 from cfagg.errors.arguments import is_one
 from cfagg.findings.losses import Loss
-from cfagg.formats.icechunk import is_repository
+from cfagg.formats.opening import is_repository
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.runtime.budget import worker_count
