@@ -7,7 +7,9 @@ are checked before they are followed, one component after the other, and layouts
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import h5py
 import numpy as np
@@ -29,6 +31,9 @@ _TEXTS = (
     "is a compound with texts of several characters, of which the netCDF library has room for one: write each member "
     "as a variable of its own"
 )
+
+#: What was found in open files, with their sizes and times before the search.
+_found: WeakKeyDictionary[Handle, tuple[tuple[object, ...], list[Reference] | None]] = WeakKeyDictionary()
 
 #: Most soft links in a chain, as in the HDF5 library.
 _HOPS = 16
@@ -100,14 +105,29 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
     # Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends
     # on them.  Values in external storage and of other virtual datasets are not touched before they are read.
     with LIBRARY:
+        state = _state(handle, strange)
+        known = _found.get(handle)
+        if known is not None and state is not None and known[0] == state:
+            return known[1] and list(known[1])
         try:
-            return _followed(handle, file_of(handle), context, strange)
+            found = _followed(handle, file_of(handle), context, strange)
         except CfaggError:
             raise
         except UnsoundError as error:
             raise context.damage(f"{handle.key.path} is damaged: {error}; restore or replace the file") from error
         except ERRORS as error:
             raise context.damage(handle.failed(error)) from error
+        if state is not None:
+            _found[handle] = state, found
+        return found
+
+
+def _state(handle: Handle, strange: bool) -> tuple[object, ...] | None:
+    """Return what is known of a file only in this state, or `None` if it is not on this machine."""
+    if handle.data is not None:
+        return None
+    now = os.fstat(handle.fd)
+    return strange, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
 def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:

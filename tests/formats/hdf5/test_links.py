@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import h5py
 import netCDF4
 import numpy as np
@@ -329,3 +331,27 @@ def test_a_list_of_dimensions_shorter_than_the_rank_is_refused(tmp_path):
         )
     with pytest.raises(FragmentReadError, match="has 1 elements, expected 2"):
         follow(tmp_path / "a.h5")
+
+
+def test_a_file_is_searched_once_while_it_stays_as_it_is(path, monkeypatch):
+    with h5py.File(path, "w") as file:
+        file["out"] = h5py.ExternalLink("other.h5", "/x")
+    with open_regular(str(path)) as handle:
+        first = followed(handle, Context())
+        release(handle)
+        monkeypatch.setattr(hdf5_links, "_followed", None)
+        assert followed(handle, Context()) == first == [Reference("an external link", "other.h5:/x")]
+
+
+def test_a_link_written_into_an_open_file_is_found_though_its_size_and_time_of_writing_are_as_before(tmp_path, path):
+    for name, link in ((path, h5py.SoftLink("/g")), (tmp_path / "b.h5", h5py.ExternalLink("other.h5", "/x"))):
+        with h5py.File(name, "w") as file:
+            file["g/y"] = link
+        name.write_bytes(name.read_bytes().ljust(8192, b"\0"))
+    before = path.stat()
+    with open_regular(str(path)) as handle:
+        assert followed(handle, Context(), strange=True) is None  # a circle
+        release(handle)
+        path.write_bytes((tmp_path / "b.h5").read_bytes())
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert followed(handle, Context(), strange=True) == [Reference("an external link", "other.h5:/x")]
