@@ -460,6 +460,17 @@ def test_files_that_are_named_through_a_link_are_read_by_the_index_and_keep_thei
     assert contents(out) == at_once(files, out)
 
 
+def test_files_in_a_directory_that_was_a_link_are_recorded_as_if_it_never_had_been_one(tmp_path, out):
+    months(tmp_path / "in", 3)
+    (tmp_path / "link").symlink_to("in")
+    files = [str(tmp_path / "link" / f"m{n}.nc") for n in range(3)]
+    cfagg.aggregate(files[:2], output=out)
+    (tmp_path / "link").unlink()
+    (tmp_path / "in").rename(tmp_path / "link")
+    cfagg.aggregate(files[2:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
 def test_another_name_of_a_file_that_is_in_it_is_that_file(tmp_path, out):
     files = [*months(tmp_path / "in", 1), str(tmp_path / "in" / "same.nc")]
     Path(files[1]).symlink_to("m0.nc")

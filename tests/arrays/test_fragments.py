@@ -389,6 +389,17 @@ def test_a_square_whose_coordinates_fit_or_are_unknown_is_read(tmp_path):
         np.testing.assert_array_equal(whole(open_reader(path)), values(4, 4))
 
 
+def test_units_of_one_dimension_that_both_have_in_the_file_show_no_transposed_square(tmp_path):
+    metres, kilometres = {"units": "m"}, {"units": "km"}
+    both = {n: ([n], np.arange(4.0), metres) for n in ("y", "x")}
+    nca_files.fragment(tmp_path / "a.nc", "tas", values(4, 4), ["y", "x"], coordinates=both)
+    told = {"data": {"file": "a.nc", "ncvar": "tas", "shape": [4, 4]}}
+    content = nca_files.array(["y", "x"], [[0, 4], [0, 4]], lambda i, box: told)
+    own = both | {"x": (["x"], np.arange(4.0), kilometres)}
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"y": 4, "x": 4}, content, coordinates=own)
+    np.testing.assert_array_equal(whole(open_reader(path)), values(4, 4))
+
+
 @pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
 def test_a_file_that_was_replaced_by_a_link_after_it_was_allowed_is_refused(tmp_path, monkeypatch, form):
     (tmp_path / "home").mkdir()

@@ -145,6 +145,7 @@ def test_month_and_day_of_an_epoch_may_be_left_out(text):
         ("days since 2000-13-01", "360_day", "2000-13-01"),
         ("days since 2000-01-01 24:00", None, "24:00"),
         ("days since yesterday", None, "yesterday"),
+        ("days since 2000-01-01 12:00 UTC or so", None, "UTC or so"),
         ("days since 2000-01-01", "discworld", "discworld.*360_day"),
         ("days since 99999999999999999999-01-01", None, "cannot be parsed"),
     ],

@@ -214,6 +214,11 @@ class TestMissing:
         limits = {"valid_range": np.array([2, 9], dtype)}
         assert run(np.array([1, 2, 10], dtype), master(dtype=dtype, attributes=limits), **limits).tolist() == [1, 2, 10]
 
+    def test_reals_outside_a_valid_range_of_both_are_missing_where_only_the_file_declares_a_missing_value(self):
+        limits = {"valid_range": np.float32([2, 9])}
+        found = run(np.float32([1, 2, np.nan]), master(attributes=limits), **limits, _FillValue=np.float32(np.nan))
+        np.testing.assert_array_equal(found, [np.nan, 2, np.nan])
+
     def test_integers_outside_a_valid_range_are_missing_where_the_master_declares_another_or_a_missing_value(self):
         limits, block = {"valid_range": np.array([2, 9], "i2")}, np.array([1, 2, 10], "i2")
         wider = master(dtype="i2", attributes={"valid_range": np.array([1, 9], "i2")})

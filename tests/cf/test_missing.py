@@ -8,7 +8,7 @@ from cfagg.cf.missing import WRITTEN_FILLS, Missing, declared_fill, default_fill
 from cfagg.cf.values import reinterpret
 from cfagg.errors import CfaggWarning, ConformError
 
-I1, U1, I2, F4 = (np.dtype(t) for t in ("i1", "u1", "i2", "f4"))
+I1, U1, I2, I4, F4 = (np.dtype(t) for t in ("i1", "u1", "i2", "i4", "f4"))
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN_FILLS))
@@ -29,6 +29,10 @@ def test_every_declared_missing_value_counts_once():
 def test_beside_missing_value_alone_what_was_never_written_is_missing():
     assert Missing.of({"missing_value": np.array([5, 6], "i2")}, I2, I2, where="").fills == (5, 6, -32767)
     assert Missing.of({"missing_value": np.int8(5)}, I1, I1, where="").fills == (5,)
+
+
+def test_a_missing_value_beyond_the_type_makes_no_infinity_missing():
+    assert not Missing.of({"missing_value": 1e300}, F4, F4, where="").mask(np.float32([np.inf])).any()
 
 
 def test_the_narrower_of_valid_range_and_valid_min_holds_and_a_warning_names_both():
@@ -79,6 +83,11 @@ def test_bounds_of_bytes_may_be_of_any_integer_type():
 def test_unpacked_bounds_change_places_where_the_scale_is_negative():
     found = Missing.of({"valid_range": [0.0, 5.0]}, I2, I2, scale=-0.5, offset=1.0, where="")
     assert (found.low, found.high) == (-8, 2)
+
+
+def test_a_bound_without_a_type_never_lets_the_next_stored_value_pass():
+    attributes = {"scale_factor": 1e-7, "valid_max": 1.0}
+    assert Missing.of(attributes, I4, I4, scale=1e-7, where="a.nc").high == 10_000_000
 
 
 def test_bounds_of_unsigned_bytes_are_read_by_their_bits():
