@@ -21,13 +21,12 @@ from cfagg.conventions.nca_keys import MEANT, foreign
 from cfagg.conventions.nca_layouts import resolve_layouts
 from cfagg.conventions.nca_records import Records
 from cfagg.conventions.nca_shapes import Private
-from cfagg.conventions.nca_write import write
 from cfagg.conventions.versions import NCA_0_1, Version
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 from cfagg.model.partitions import in_order_of_use
 
-__all__ = ["based", "dimensions", "parse", "text_of", "write"]
+__all__ = ["based", "dimensions", "parse", "text_of"]
 
 
 def parse(

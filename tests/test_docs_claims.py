@@ -21,7 +21,7 @@ from cfagg.accumulation.accumulated import Accumulated
 from cfagg.checking import engine, single
 from cfagg.checking.registry import about
 from cfagg.cli import main as cli
-from cfagg.conventions import nca
+from cfagg.conventions import nca, nca_write
 from cfagg.storage import counters
 from tests import nca_files
 from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment
@@ -254,7 +254,7 @@ def test_partitioned_dimensions_are_written_in_the_order_of_the_array() -> None:
         {"directions": directions, "pdimensions": ["lat", "time"], "pshape": [2, 2], "Partitions": partitions}
     )
     found = nca.parse("v", {"nca_dimensions": "time lat", "nca_array": text}, "f4", {"time": 2, "lat": 2})
-    written = json.loads(nca.write(found)["nca_array"])
+    written = json.loads(nca_write.write(found)["nca_array"])
     assert (written["pdimensions"], list(written["directions"])) == (["time", "lat"], ["time", "lat"])
 
 

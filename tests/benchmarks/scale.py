@@ -26,7 +26,7 @@ import numpy as np
 
 import cfagg
 from cfagg.arrays.plan import plan
-from cfagg.conventions import nca
+from cfagg.conventions import nca, nca_write
 from cfagg.formats.zarr.grids import grid_v3
 from cfagg.model import Grid
 from tests.benchmarks.bench_parse import text_of
@@ -71,7 +71,7 @@ def nca_read(n: int, _: Path) -> Iterator[Callable[[], Any]]:
 def nca_written(n: int, here: Path) -> Iterator[Callable[[], Any]]:
     with nca_read(n, here) as read:
         aggregation = read()
-    yield lambda: nca.write(aggregation)
+    yield lambda: nca_write.write(aggregation)
 
 
 def _document(shapes: Any) -> bytes:

@@ -4,7 +4,7 @@ import json
 import random
 import warnings
 
-from cfagg.conventions import nca
+from cfagg.conventions import nca, nca_write
 from cfagg.errors import CfaggError, RepairWarning
 
 KEYS = [
@@ -125,8 +125,8 @@ def outcome(text):
         except CfaggError as error:
             str(error)
             return "refused"
-        written = nca.write(aggregation)
+        written = nca_write.write(aggregation)
         again = nca.parse("v", written, "f4", SIZES)
-    if again != aggregation or nca.write(again) != written:
+    if again != aggregation or nca_write.write(again) != written:
         return "changed by a round trip"
     return "read"

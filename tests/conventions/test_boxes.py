@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.conventions import boxes, limits, nca, part
+from cfagg.conventions import boxes, limits, nca, nca_write, part
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Layout
 from tests.conventions.test_nca import FIGURE_1, assemble
@@ -61,7 +61,7 @@ def test_any_tiling_puts_every_value_in_its_place(tiling, data):
     whole = boxes.aggregate("v", dims, shape, "i8", made)
     np.testing.assert_array_equal(assemble(whole, arrays), master)
     sizes = {**dict(zip(dims, shape, strict=True)), "extra": 1}
-    assert nca.parse("v", nca.write(whole), "i8", sizes) == whole
+    assert nca.parse("v", nca_write.write(whole), "i8", sizes) == whole
 
 
 @given(tilings().filter(lambda t: len(t[1]) > 1), st.data())

@@ -18,7 +18,7 @@ import xarray as xr
 import cfagg
 from cfagg.arrays.netcdf_source import open_source
 from cfagg.arrays.opening import open_reader
-from cfagg.conventions import nca
+from cfagg.conventions import nca_write
 from cfagg.demo import sample
 from cfagg.errors import (
     AccessError,
@@ -91,7 +91,7 @@ def parts(tmp_path):
 
 
 def canonical(path, name):
-    return nca.write(cfagg.open_aggregation(path, name))
+    return nca_write.write(cfagg.open_aggregation(path, name))
 
 
 # Translating files
