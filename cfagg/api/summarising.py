@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.arrays.stated_formats import is_read
+from cfagg.display.names import dtype_name, variable_path
 from cfagg.display.summary import (
     ROWS,
     AggregationSummary,
@@ -21,8 +22,6 @@ from cfagg.display.summary import (
     ReferenceSummary,
     UnreadableSummary,
     VariableSummary,
-    dtype_name,
-    variable_path,
 )
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.formats.opening import KERCHUNK

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from cfagg.cf.cell_methods import parse
 from cfagg.cf.kinds_of_units import is_temperature
 from cfagg.cf.units import Linear
 from cfagg.errors import UnitsError
@@ -44,9 +43,15 @@ def are_differences(attributes: Mapping[str, Any]) -> bool | None:
     if " ".join(stated.split()) in (DIFFERENCE, "temperature: on_scale"):
         return " ".join(stated.split()) == DIFFERENCE
     noun, *modifiers = name.split() or [""]
-    entries = parse(methods).entries if methods else ()
-    differ = any(e.is_anomaly or e.method.lower() in DIFFERENT for e in entries)
+    differ = bool(methods) and _are_of_differences(methods)
     return differ or "standard_error" in modifiers or bool(_NAMES.search(noun)) or None
+
+
+def _are_of_differences(methods: str) -> bool:
+    """Return whether one of some cell methods makes differences of temperatures."""
+    from cfagg.cf.cell_methods import parse
+
+    return any(e.is_anomaly or e.method.lower() in DIFFERENT for e in parse(methods).entries)
 
 
 def change_of_temperatures(change: Linear, units: str | None, *sides: Mapping[str, Any]) -> Linear:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cfagg.conversion.cluster import on_cluster
-from cfagg.conversion.dry_run import DryRun, try_out
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError
 from cfagg.formats.values.pool import close_files
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.urls import Url, a_place, are_nested, is_url, refuse_url
+
+if TYPE_CHECKING:
+    from cfagg.conversion.dry_run import DryRun
 
 __all__ = ["to_zarr"]
 
@@ -51,6 +54,8 @@ def _written(request: Request, there: Url | None) -> Report | DryRun:
         request.open()  # raises an error for a directory that is not a store
         raise TargetError(f"{place.target} lies within the source {path}; choose another target")
     if request.dry_run:
+        from cfagg.conversion.dry_run import try_out
+
         return try_out(request, str(place.target))
     # Before anything expensive: raise an error immediately if the target cannot be created.
     with working(place, resume=request.resume, overwrite=request.overwrite):
@@ -82,6 +87,8 @@ def _into_objects(request: Request, target: Url) -> Report | DryRun:
     )
     place.check()
     if request.dry_run:
+        from cfagg.conversion.dry_run import try_out
+
         return try_out(request, place.objects.path)
     with request.opened() as (source, access):
         return write_objects(source, access, place, request)

@@ -18,7 +18,7 @@ from cfagg.cf.header import Header
 from cfagg.conversion import packing
 from cfagg.conversion.options import Options
 from cfagg.conversion.storage import stored_chunks
-from cfagg.display.summary import dtype_name
+from cfagg.display.names import dtype_name
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import with_members, without_odd_fill

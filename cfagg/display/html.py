@@ -7,7 +7,8 @@ from typing import Any
 
 from cfagg.display.escape import escape
 from cfagg.display.matrix import draw
-from cfagg.display.summary import AggregationSummary, FileSummary, GroupSummary, Listing, VariableSummary, variable_path
+from cfagg.display.names import variable_path
+from cfagg.display.summary import AggregationSummary, FileSummary, GroupSummary, Listing, VariableSummary
 from cfagg.display.svg import svg
 from cfagg.display.text import (
     OWN_FILE,

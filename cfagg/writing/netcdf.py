@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.display.summary import dtype_name
+from cfagg.display.names import dtype_name
 from cfagg.errors import UnsupportedError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.attributes import fill_of
