@@ -77,16 +77,16 @@ class GroupStaging(Staging):
         former = [p for p in _roots(home, variable.replace("/", ".")) if name != variable and _is_of(p, variable)]
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):
             root = inside
-        self._put_up(place, former[0] if former and not root.exists() else root)
+        self._put_up(place, former[0] if former and not root.exists() else root, place)
 
     @classmethod
     def of(cls, array: ZarrArray) -> GroupStaging:
         """Return the work directory for the accumulation of an array."""
         return cls(array.store, array.path, node_folder(array.store, group_path(array.path)))
 
-    def _put_up(self, place: Path, root: Path) -> None:
+    def _put_up(self, place: Path, root: Path, public: object) -> None:
         names = frozenset({"identity", "records", "scratch", "increment"})
-        super().__init__(place, root, "group", names, "accumulating the same array")
+        super().__init__(place, root, "group", names, f"accumulating into {public}")
         self.group, self.scratch = self.product, self.root / "scratch"
         self._record = self.root / "increment"
 

@@ -66,7 +66,7 @@ class ObjectStaging(GroupStaging):
 
     def __init__(self, place: Place, former: tuple[str | None, frozenset[str]] | None = None) -> None:
         root = Path(tempfile.gettempdir()) / f"cfagg-accumulation-{os.getuid()}-{place.digest}"
-        self._put_up(root, root)
+        self._put_up(root, root, place.where)
         self._place, self._former = place, former
 
     def hold(self) -> None:

@@ -39,7 +39,7 @@ class Place(Workplace):
     """A locked work directory for a store of observations; see `cfagg.runtime.workplace.Workplace`."""
 
     names = frozenset({"journal", "work"})
-    doing = "building the same store"
+    doing = "building"
     unfinished_work = "build of"
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:

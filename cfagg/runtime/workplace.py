@@ -42,8 +42,8 @@ class Workplace(Staging):
     #: Names in the directory besides the store; `parts` are partial files.
     names = frozenset({"journal", "parts", "aside"})
 
-    #: The activity of the process that holds the lock.
-    doing = "converting to the same target"
+    #: The activity of the process that holds the lock, as written before the target's name.
+    doing = "converting to"
 
     #: The work that another process may have left unfinished, as written before the target's name.
     unfinished_work = "conversion to"
@@ -65,7 +65,7 @@ class Workplace(Staging):
         root, inside = place.with_name(f".{place.name}.cfagg-partial"), place / ".cfagg-partial"
         if inside.is_dir() or (place.is_dir() and not root.exists() and not is_replaceable(place)):
             root = inside
-        super().__init__(place, root, "store", self.names, self.doing)
+        super().__init__(place, root, "store", self.names, f"{self.doing} {place}")
         self.store = self.product
         self.journal = self.root / "journal"
         self._overwrite, self._resume = overwrite, resume

@@ -290,7 +290,7 @@ def test_two_builders_do_not_work_on_the_same_array(store):
     )
     process.stdout.readline()
     try:
-        with pytest.raises(TargetError, match="another process is accumulating the same array"):
+        with pytest.raises(TargetError, match=r"another process is accumulating into .*tas_accumulation_group;"):
             accumulate(store, "tas", overwrite=True)
     finally:
         process.kill()

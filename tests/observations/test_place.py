@@ -67,3 +67,10 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(TargetExistsError):
         place.publish("build")
     assert name_of(tmp_path) == "one"
+
+
+def test_another_process_that_builds_the_same_store_is_told_apart_by_the_name_of_the_store(tmp_path):
+    first = built(tmp_path, "one")
+    with pytest.raises(TargetError, match=f"^another process is building {tmp_path}/a.zarr; wait for it, or stop it$"):
+        Place(tmp_path / "a.zarr", overwrite=True).enter()
+    first.abandon()

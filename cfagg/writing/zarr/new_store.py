@@ -322,7 +322,7 @@ def _in_objects(store: NewStore) -> Iterator[NewPlace]:
 class _Beside(Workplace):
     """The work directory of a new store."""
 
-    doing = "writing the same store"
+    doing = "writing"
 
     def new_parts(self) -> str:
         """Make a directory for incomplete files of this run only."""
