@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -134,7 +135,7 @@ def _of_zarr(array: Any, where: str) -> Reader:
                 f"{where} has shape {array.shape}, but {found.shape} in its store: it has been written since it was "
                 "opened; open it again"
             )
-        return ZarrReader(found)
+        return ZarrReader(replace(found, attributes=found.known_attributes))
     return _ByZarr(array, where)
 
 
@@ -167,9 +168,17 @@ class _ByZarr(_Given):
 
     def __init__(self, array: Any, where: str) -> None:
         self._describe(array.shape, array.dtype, where)
-        self.attributes = dict(array.attrs)
-        names = getattr(array.metadata, "dimension_names", None)
-        if names and all(isinstance(n, str) for n in names):
+        known = dict(array.attrs)
+        if array.metadata.zarr_format == 2:
+            names, fill = known.pop("_ARRAY_DIMENSIONS", None), array.fill_value
+            if fill is not None and self.dtype.kind in "OS":
+                known.setdefault(
+                    "_FillValue", fill.decode("utf-8", "replace") if isinstance(fill, bytes) else str(fill)
+                )
+        else:
+            names = array.metadata.dimension_names
+        self.attributes = known
+        if names and isinstance(names, list | tuple) and all(isinstance(n, str) for n in names):
             self.dims = tuple(names)
         self._array = array
         sizes = [[n for n in edges if n] for edges in array.write_chunk_sizes]

@@ -319,10 +319,7 @@ def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
     array = CheckedZip(place).decoded(variable.strip("/"))
     if array is None:
         raise UnsupportedError(f"{place}: array {variable!r} has a type or codec that is not read from Zip files")
-    attributes = dict(array.attributes)
-    if array.zarr_format == 2 and array.fill_declared:
-        attributes.setdefault("_FillValue", array.fill_value)  # for which version 2 has no other place
-    return ZarrReader(replace(array, attributes=attributes), workers=workers)
+    return ZarrReader(replace(array, attributes=array.known_attributes), workers=workers)
 
 
 def _attributes(source: Source, variable: str, reader: Reader) -> dict[str, Any]:

@@ -85,6 +85,12 @@ class ZarrArray:
         return tuple(held)
 
     @property
+    def known_attributes(self) -> dict[str, Any]:
+        """The attributes, with the fill value of version 2, which has no other place for it."""
+        fill = {"_FillValue": self.fill_value} if self.zarr_format == 2 and self.fill_declared else {}
+        return {**fill, **self.attributes}
+
+    @property
     def name(self) -> str:
         """Last part of the path."""
         return self.path.rpartition("/")[2]
