@@ -186,7 +186,7 @@ def _merge(parts: Statistics, axis: int, starts: npt.NDArray[np.int64] | None) -
     weights = None if parts.weights is None else np.add.reduceat(parts.weights, places, axis)
     mean = np.repeat(_ratio(total, count if weights is None else weights), lengths, axis)
     weight = parts.count if parts.weights is None else parts.weights
-    shift = weight * np.square(parts.mean - mean)
+    shift = weight * np.square(np.where(weight != 0, parts.mean - mean, 0.0))
     empty = parts.count == 0
     low, high = parts.minimum, parts.maximum
     if empty.any():

@@ -181,10 +181,12 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
             weight, m2 = weight * factor, m2 * factor
         total = np.add.reduceat(weight, begin, axis)
         centre = _ratio(np.add.reduceat(weight * mean, begin, axis), total)
-        shift = mean - np.take(centre, target, axis)
+        # Elements without weight are far from a large centre, and the square of that may overflow.
+        shift = np.where(weight != 0, mean - np.take(centre, target, axis), 0.0)
         # Correct the rounding error of the centre, using the remaining mean distance, which is small.
         rest = _ratio(np.add.reduceat(weight * shift, begin, axis), total)
-        squares = np.add.reduceat(m2 + weight * np.square(shift), begin, axis) - total * np.square(rest)
+        squares = np.add.reduceat(m2 + weight * np.square(shift), begin, axis)
+        np.subtract(squares, total * np.square(rest), out=squares, where=np.isfinite(squares))
         parts = total, centre + rest, np.maximum(squares, 0.0)
     return parts
 
@@ -193,7 +195,7 @@ def joined(a: Moments, b: Moments) -> Moments:
     """Return the moments of the union of two samples, element by element."""
     total = a[0] + b[0]
     share = _ratio(b[0], total)
-    distance = np.where(a[0] != 0, b[1] - a[1], 0.0)
+    distance = np.where((a[0] != 0) & (b[0] != 0), b[1] - a[1], 0.0)
     mean = np.where(a[0] != 0, a[1] + distance * share, b[1])
     return total, mean, a[2] + b[2] + np.square(distance) * a[0] * share
 

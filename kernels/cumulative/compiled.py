@@ -260,7 +260,7 @@ def _whole(block: Prepared, count: npt.NDArray[np.int64], least: Array, most: Ar
         minimum=low,
         maximum=high,
         sum=np.zeros(block.count),
-        m2=m2.sum(1) + np.vecdot(weight, np.square(mean - middle[:, None])),
+        m2=m2.sum(1) + np.vecdot(weight, np.square(np.where(weight > 0.0, mean - middle[:, None], 0.0))),
         weights=None if block.weights is None else heavy,
     )
 

@@ -175,9 +175,10 @@ def _statistics(block: Array, valid: Array, values: Array, weights: Array | None
     total = integer_sum(values, axes) if values.dtype.kind == "i" else np.add.reduce(values, axes)
     sum_w = None if weights is None else np.asarray(np.add.reduce(weights, axes))
     part = Statistics(count, low, high, np.asarray(total), np.zeros(count.shape), sum_w)
+    heavy = valid if weights is None else weights
     distance = np.where(valid, block, 0.0) - np.expand_dims(part.mean, axes)
     with np.errstate(over="ignore"):
-        squares = np.square(distance) * (valid if weights is None else weights)
+        squares = np.square(np.where(heavy != 0, distance, 0.0)) * heavy
         m2 = np.add.reduce(squares, axes)
     return Statistics(count, low, high, part.sum, np.asarray(m2), sum_w)
 

@@ -163,9 +163,9 @@ def _extremes(raw, start, size, gone, masked, least, most):
 def _squares(values, weight, gone, masked, size, mean):
     """Return the sum of squared distances from the mean of a tile, each times its weight."""
     s = 0.0
-    if weight is not None:  # elements that do not count have weight 0
+    if weight is not None:  # elements that do not count have weight 0, which times infinity is not 0
         for j in range(size):
-            d = values[j] - mean
+            d = (values[j] - mean) if weight[j] != 0.0 else 0.0
             s += weight[j] * (d * d)
     elif masked:
         for j in range(size):

@@ -8,10 +8,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation import spread
+from cfagg.accumulation.accumulated import open_accumulated
+from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.spread import moments
 from tests import strategies as s
@@ -94,3 +97,26 @@ def test_equal_values_have_no_spread(tmp_path):
     assert weight.tolist() == [30, 30, 30]
     assert (m2 >= 0).all()
     assert (m2 < 1e-28).all()
+
+
+def spread_of(folder, values, weights, statistics):
+    """Accumulate a series in chunks of two, and return its standard deviations from the first, second and third on."""
+    data = xr.Dataset({"v": ("x", values)})
+    data.to_zarr(folder / "a.zarr", encoding={"v": {"chunks": (2,)}}, consolidated=False)
+    if weights is not None:
+        weights = xr.DataArray(weights, dims="x")
+    accumulate(folder / "a.zarr", "v", weights=weights, statistics=statistics)
+    with open_accumulated(folder / "a.zarr", "v") as found:
+        return [float(found.std("x", isel={"x": slice(k, None)})) for k in range(3)]
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 0, 2, 1, 3, 1]])
+@pytest.mark.parametrize("statistics", ["none", "chunks", ("min", "max", "std")])
+def test_cells_without_weight_leave_the_spread_known_of_values_whose_squares_overflow(tmp_path, statistics, weights):
+    assert spread_of(tmp_path, [1e200, np.nan, 1e200, 1e200, np.nan, 1e200], weights, statistics) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2, 1, 1, 3, 1]])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_a_spread_that_overflows_is_infinite(tmp_path, weights):
+    assert spread_of(tmp_path, [1.0, 3e200, 2.0, -4e200, 5.0, 6.0], weights, "chunks") == [np.inf] * 3

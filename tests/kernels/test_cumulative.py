@@ -326,3 +326,14 @@ def test_blocks_reduced_together_have_the_bits_of_those_reduced_alone(
         for name in ("count", "minimum", "maximum", "sum", "m2"):
             both = (getattr(s.statistics[whole], name) for s in (found, one))
             assert next(both)[k].tobytes() == next(both).tobytes(), name
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_weights_of_0_leave_the_spread_known_of_values_whose_squares_overflow(compiled, axes):
+    block = np.full((70, 90), 2.0**664)  # its sums and their means are exact
+    weights = np.ones(block.shape)
+    block[::3], weights[:, ::4] = 5.0, 0.0
+    weights[::3] = 0.0
+    found = partial_sums(block, [], weights=weights, statistics=[axes], compiled=compiled).statistics[axes]
+    assert not found.m2.any()
