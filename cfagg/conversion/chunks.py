@@ -95,12 +95,15 @@ def choose_shards(
         chunk = axis.chunk  # type: ignore[union-attr]
         length = wanted.get(dim, chunk)
         if dim in wanted and length > 0 and length % chunk:
-            if dim in fixed:
+            if dim not in fixed:
+                chunk = _nearest_divisor(length, chunk)
+            elif length > chunk >= n:
+                length = chunk  # which is no longer than the dimension
+            else:
                 raise OptionError(
                     f"variable {name!r}: shards of {length} along {dim!r} are not a multiple of its chunks of {chunk}; "
                     f"choose, for instance, {max(1, round(length / chunk)) * chunk}"
                 )
-            chunk = _nearest_divisor(length, chunk)
         most = -(-max(n, 1) // chunk) * chunk
         shards.append(most if length < 0 else min(length, most))
         inner.append(chunk)

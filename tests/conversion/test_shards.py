@@ -52,6 +52,13 @@ def test_any_lengths_of_chunks_and_shards_keep_the_values(tmp_path_factory, data
     np.testing.assert_array_equal(zarr.open_group(folder / "b.zarr", mode="r")["v"][:], values)
 
 
+@pytest.mark.parametrize("length", [31, 62])
+def test_shards_and_chunks_may_be_longer_than_the_dimension(tmp_path, length):
+    xr.Dataset({"v": ("time", np.arange(28))}).to_netcdf(tmp_path / "a.nc")
+    convert(tmp_path / "a.nc", tmp_path / "a.zarr", chunks={"time": 31}, shards={"time": length})
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "a.zarr", mode="r")["v"][:], np.arange(28))
+
+
 def test_automatic_chunks_are_made_to_divide_shards(floats, tmp_path):
     path, values = floats
     convert(path, tmp_path / "out.zarr", shards={"time": 9})
