@@ -198,7 +198,10 @@ class DropDuplicates(Made):
 
 
 class DropNans(Made):
-    """Remove rows in which any or all values are missing, in all columns or in the named ones."""
+    """Remove rows in which any or all values are missing, in all columns or in the named ones.
+
+    With ``how: all``, date and place do not count unless they are named, since no row lacks them all.
+    """
 
     short: ClassVar[str] = "columns"
 
@@ -217,6 +220,8 @@ class DropNans(Made):
         columns = list(self.columns or ())
         if self.column_prefix:
             columns = [c for c in frame.columns if c.startswith(self.column_prefix)] or [self.column_prefix]
+        if self.how == "all" and not columns:
+            columns = [c for c in frame.columns if c not in COMPULSORY]
         need(frame, columns)
         gone = (frame[columns] if columns else frame).isna().to_numpy()
         return frame[~(gone.any(1) if self.how == "any" else gone.all(1))]

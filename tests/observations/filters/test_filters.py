@@ -68,6 +68,14 @@ def test_values_and_rows_are_as_the_filter_says(
     pd.testing.assert_frame_equal(given_frame, frame())
 
 
+def test_rows_without_any_value_are_dropped_although_they_have_a_date_and_a_place() -> None:
+    given = frame().assign(t=[np.nan, np.nan, 1, 2, 3, 4])
+    found = made("drop_nans", {"how": "all"}).transform(given)
+    np.testing.assert_array_equal(found["rain"], [-1, 0.5, 0, 7, 100])
+    places = given[["date", "latitude", "longitude"]]
+    assert len(made("drop_nans", {"how": "all"}).transform(places)) == len(places)
+
+
 def test_the_edges_of_an_area_belong_to_it() -> None:
     places = [(20, 0), (-20, 0), (0, -10), (0, 10), (20.5, 0), (-20.5, 0), (0, -10.5), (0, 10.5)]
     found = made("area", {"area": [20, -10, -20, 10]}).transform(
