@@ -126,6 +126,16 @@ def test_files_that_changed_or_went_are_listed_and_nothing_is_written(tmp_path, 
     assert len(list(out.parent.iterdir())) == 2
 
 
+def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_has_changed(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    other = tmp_path / "other.nc"
+    shutil.copy2(files[0], other)
+    other.replace(files[0])
+    with pytest.raises(SourceError, match="it has changed"):
+        cfagg.aggregate(files[2:], output=out, append=True)
+
+
 def test_an_index_in_another_place_than_beside_the_output_is_refused(tmp_path, out):
     with pytest.raises(OptionError, match="is beside it: give True or False"):
         cfagg.aggregate(months(tmp_path / "in", 2), output=out, index=tmp_path / "a.cfagg-index")

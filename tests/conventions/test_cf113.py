@@ -270,11 +270,16 @@ def test_a_missing_unique_value_is_the_missing_value_of_the_array(tmp_path):
     ("dtype", "kind", "values"),
     [("i2", "i4", [1, 40000]), ("u1", "i2", [1, -2]), ("i4", "f8", [1, 2.5]), ("f4", "f8", [1, 1e300]),
      ("i8", "f8", [1, 2.0**63]), ("f8", "i8", [1, 2**53 + 1]), ("f4", "i4", [1, -(2**24) - 1]),
-     ("f8", "u8", [1, 2**64 - 1])],
+     ("f8", "u8", [1, 2**64 - 1]), ("u8", "i8", [1, -2])],
 )  # fmt: skip
 def test_a_unique_value_that_the_type_of_the_array_cannot_hold_is_refused(tmp_path, dtype, kind, values):
     with pytest.raises(ConventionError, match=r"the value .* of fragment \[1\] cannot be held by the type"):
         cfagg.read(unique(tmp_path / "a.nc", dtype, values, kind=kind))
+
+
+def test_a_missing_unique_value_may_be_one_that_the_type_of_the_array_cannot_hold(tmp_path):
+    found = data(unique(tmp_path / "a.nc", "i2", [3, None], kind="i4", fill=-55000, master_fill=-7), "x")
+    np.testing.assert_array_equal(found, [3, 3, np.nan, np.nan, np.nan])
 
 
 @pytest.mark.parametrize(("kind", "values"), [("i1", [-3, 7]), ("u1", [253, 7]), ("i2", [253, 7])])

@@ -36,6 +36,12 @@ def test_files_at_or_below_the_directory_are_allowed(home, reference):
     assert resolve(home, reference) == os.path.realpath(home / reference)
 
 
+def test_a_directory_whose_name_only_begins_as_that_of_the_file_is_not_within_it(home):
+    access = Access(home / "agg.nca")
+    assert all(access.is_within(str(folder)) for folder in (home, home / "deep"))
+    assert not access.is_within(str(home.parent / "homely"))
+
+
 def test_no_reference_is_the_file_itself(home):
     assert resolve(home, None) == str(home / "agg.nca")
 

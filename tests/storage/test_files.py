@@ -148,6 +148,20 @@ def test_a_file_that_was_written_to_is_seen_to_be_changed(file):
         assert not handle.is_unchanged()
 
 
+def test_a_file_that_was_written_to_at_the_same_size_is_seen_to_be_changed(file):
+    os.utime(file, ns=(1, 1))
+    with open_regular(str(file)) as handle:
+        file.write_bytes(bytes(100))
+        assert not handle.is_unchanged()
+
+
+def test_a_file_whose_name_ends_as_the_system_marks_removed_ones_keeps_it(tmp_path):
+    path = tmp_path / "a.nc (deleted)"
+    path.write_bytes(b"x")
+    with open_regular(str(path)) as handle:
+        assert handle.real == str(path)
+
+
 def test_a_handle_closes_its_file_when_nobody_refers_to_it(file):
     handle = open_regular(str(file))
     fd = handle.fd

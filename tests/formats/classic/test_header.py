@@ -47,6 +47,17 @@ def header(data: bytes) -> Header:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
+def test_records_of_a_single_variable_follow_each_other_without_padding(tmp_path: Path, format_: str) -> None:
+    values = np.arange(9, dtype="i1").reshape(3, 3)
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format=format_) as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        file.createVariable("a", "i1", ("time", "x"))[:] = values
+    assert header((tmp_path / "a.nc").read_bytes()).record == 3
+    np.testing.assert_array_equal(cfagg.open_array(tmp_path / "a.nc", "a")[...], values)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("records", [0, 1, 3])
 @pytest.mark.parametrize("fill", [True, False])
 def test_a_file_of_the_netcdf_library_is_never_shorter_than_its_header_says(
