@@ -126,6 +126,16 @@ def test_files_that_changed_or_went_are_listed_and_nothing_is_written(tmp_path, 
     assert len(list(out.parent.iterdir())) == 2
 
 
+def test_an_aggregation_that_refers_to_the_one_that_grows_is_not_added_to_it(tmp_path, out):
+    cfagg.aggregate(months(out.parent / "in", 2), output=out)
+    outer = out.parent / "outer.nc"
+    cfagg.aggregate(out, output=outer)
+    former = contents(out)
+    with pytest.raises(TargetError, match=r"outer\.nc refers to it"):
+        cfagg.aggregate(outer, output=out, append=True)
+    assert contents(out) == former
+
+
 def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_has_changed(tmp_path, out):
     files = months(tmp_path / "in", 3)
     cfagg.aggregate(files[:2], output=out)
