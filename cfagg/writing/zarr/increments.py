@@ -26,7 +26,7 @@ from cfagg.writing.zarr.given import dataset_of
 from cfagg.writing.zarr.group_state import GroupState, Node
 from cfagg.writing.zarr.session_place import SessionPlace
 from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
-from cfagg.writing.zarr.text import text_type
+from cfagg.writing.zarr.text import TEXT, text_type
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -146,7 +146,8 @@ def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) ->
     text = text_type(node.document, state.zarr_format, where)
     if text is not None:
         own = node.attributes
-        return Form(text, fills=tuple(own[name] for name in ("_FillValue", "missing_value") if name in own))
+        fills = tuple(own[name] for name in ("_FillValue", "missing_value") if name in own)
+        return Form(text, fills=fills, units=str(own["units"]) if "units" in own else None)
     dtype = data_type(node.document.get(key), state.zarr_format, where)
     # Zarr v2 has no other place for it; zarr-python writes 0 if none was given.
     fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
@@ -171,6 +172,10 @@ def _form_of_variable(
     # Units that differ from those of the store are refused, unless values are converted.
     attributes = variable.attrs
     dtype = np.dtype(variable.dtype)
+    if target.dtype.kind in TEXT and "units" in attributes and str(attributes["units"]) != target.units:
+        raise ConformError(
+            f"{where} is text with the units {attributes['units']!r}, in the store {target.units!r}; correct them"
+        )
     if plain or dtype.kind in "MmOUST":
         return Form(dtype), False
     named = set(attributes) & {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}

@@ -151,3 +151,13 @@ def test_a_shard_of_text_that_is_not_full_is_filled(tmp_path: Path) -> None:
     assert zarr.open_array(tmp_path / "a.zarr/name")[:].tolist() == list("abcdefg")
     cfagg.append(tmp_path / "a.zarr", {"name": np.array(["h"])}, "t")
     assert zarr.open_array(tmp_path / "a.zarr/name")[:].tolist() == list("abcdefgh")
+
+
+@pytest.mark.parametrize("there", [{}, {"units": "1"}])
+def test_text_with_other_units_than_those_of_the_store_is_refused(tmp_path: Path, there: dict[str, str]) -> None:
+    path = tmp_path / "a.zarr"
+    xr.Dataset({"name": ("t", ["a", "b"], there)}).to_zarr(path, consolidated=False)
+    with pytest.raises(ConformError, match=r"name.*is text with the units 'kg', in the store"):
+        cfagg.append(path, {"name": (("t",), np.array(["c"]), {"units": "kg"})}, "t")
+    cfagg.append(path, {"name": (("t",), np.array(["c"]), there)}, "t")
+    assert xr.open_zarr(path, consolidated=False)["name"].values.tolist() == ["a", "b", "c"]
