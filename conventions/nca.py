@@ -7,7 +7,7 @@ An NCA variable is a scalar netCDF variable.  Its attribute ``nca_dimensions`` n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,10 @@ from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 from cfagg.model.partitions import in_order_of_use
 
-__all__ = ["based", "dimensions", "parse", "text_of"]
+if TYPE_CHECKING:
+    from cfagg.conventions.nca_write import write
+
+__all__ = ["based", "dimensions", "parse", "text_of", "write"]
 
 
 def parse(
@@ -350,3 +353,12 @@ def _partitions(
         parts=Strings(parts),
         layouts=used,
     )
+
+
+def __getattr__(name: str) -> Any:
+    """Return `write`, whose module reading does without."""
+    if name != "write":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cfagg.conventions.nca_write import write
+
+    return write

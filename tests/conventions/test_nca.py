@@ -513,3 +513,9 @@ def test_the_printed_examples_are_those_of_the_page():
     written = [json.loads(nca_write.write(with_warnings(t)[0])["nca_array"]) for t in (EXAMPLE_2, EXAMPLE_3)]
     for want in written:
         assert want in blocks
+
+
+def test_what_is_read_can_be_written_by_the_same_module():
+    assert nca.write is nca_write.write
+    with pytest.raises(AttributeError, match="no attribute 'writes'"):
+        _ = nca.writes

@@ -271,7 +271,7 @@ def test_of_two_runs_one_publishes_and_the_other_leaves_it_as_it_is(cloud, plain
 
     def late(self, *before) -> None:
         monkeypatch.setattr(in_objects.Place, "publish", publish)
-        with pytest.raises(TargetError, match="another process is accumulating into s3://"):
+        with pytest.raises(TargetError, match=f"another process is accumulating into {cloud[0]}"):
             accumulated(cloud)
         with monkeypatch.context() as patch:  # as on another machine
             patch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -14,7 +14,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import AccessError, SourceError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.formats import icechunk as reading
+from cfagg.formats.opening import is_repository
 from cfagg.storage.urls import Url
 from tests.conversion.test_to_icechunk import SLOWLY
 
@@ -93,7 +93,7 @@ def test_a_run_that_is_killed_before_its_commit_leaves_the_branch_as_it_was(sour
         assert _repository(keyed, url).lookup_branch("main") == before
         assert set(group(keyed, url)) == {"y"}
     else:
-        assert reading.is_repository(cfagg.storage.urls.Url(url))
+        assert is_repository(Url(url))
         with pytest.raises(SourceError, match="not a Zarr store"):
             cfagg.read(url)
     cfagg.convert(source, url, overwrite=exists)  # an empty one is taken without a word

@@ -96,14 +96,17 @@ def test_values_are_those_of_zarr_python_whatever_the_parts_are(tmp_path_factory
     other = data.draw(st.integers(1, 5))
     axis = data.draw(st.sampled_from([0, 1]))
     parts, values = [], []
-    for k in range(data.draw(st.integers(1, 4))):
+    versions = data.draw(st.lists(st.sampled_from([2, 3, 3, 3]), min_size=1, max_size=4))
+    # The fill value of version 2 is that of missing values, which have to be the same in all parts.
+    missing = data.draw(st.sampled_from([0, 9]))
+    for k, version in enumerate(versions):
         n = data.draw(st.integers(0, 7))
         shape = (n, other) if axis == 0 else (other, n)
-        version = data.draw(st.sampled_from([2, 3, 3, 3]))
         chunks = tuple(data.draw(st.integers(1, 4)) for _ in shape)
         kind = data.draw(st.sampled_from(["i4", "i4", "i4", ">i4" if version == 2 else "i4", "i2"]))
-        options: dict[str, Any] = {"fill_value": data.draw(st.sampled_from([0, 0, 9]))}
+        options: dict[str, Any] = {"fill_value": data.draw(st.sampled_from([0, 0, 9])) if version == 3 else missing}
         if version == 3:
+            options["attributes"] = {"_FillValue": missing} if 2 in versions else {}
             options |= CODECS[data.draw(st.sampled_from(["zstd", "zstd", *CODECS]))]
             if data.draw(st.booleans()):
                 options["shards"] = tuple(c * data.draw(st.integers(1, 2)) for c in chunks)
