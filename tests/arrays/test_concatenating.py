@@ -221,6 +221,13 @@ def test_an_array_of_version_2_means_the_same_whoever_opens_it(tmp_path: Path, d
         assert cfagg.open_array(tmp_path / "b.zarr", "v").attributes["_FillValue"] == fill
 
 
+def test_an_array_of_version_2_is_not_joined_with_one_that_has_no_missing_values(tmp_path: Path) -> None:
+    like = {"name": "v", "shape": (2,), "chunks": (2,), "dtype": "i4"}
+    parts = [zarr.create_array(str(tmp_path / str(n)), zarr_format=n, **like) for n in (2, 3)]
+    with pytest.raises(ConformError, match=r"_FillValue is 0 in arrays\[0\] and not given in arrays\[1\]"):
+        cfagg.concatenate(parts)
+
+
 def test_arrays_that_zarr_decodes_are_read(tmp_path: Path) -> None:
     text = [zarr.create_array(str(tmp_path / n), name="t", data=np.array([n, "é"]), chunks=(1,)) for n in "ab"]
     assert cfagg.concatenate(text)[:].tolist() == ["a", "é", "b", "é"]
