@@ -33,7 +33,7 @@ _TEXTS = (
 )
 
 #: What was found in open files, with their sizes and times before the search.
-_found: WeakKeyDictionary[Handle, tuple[tuple[object, ...], list[Reference] | None]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[Handle, tuple[tuple[object, ...], tuple[Reference, ...] | None]] = WeakKeyDictionary()
 
 #: Most soft links in a chain, as in the HDF5 library.
 _HOPS = 16
@@ -108,7 +108,7 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
         state = _state(handle, strange)
         known = _found.get(handle)
         if known is not None and state is not None and known[0] == state:
-            return known[1] and list(known[1])
+            return None if known[1] is None else list(known[1])
         try:
             found = _followed(handle, file_of(handle), context, strange)
         except CfaggError:
@@ -118,7 +118,7 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
         except ERRORS as error:
             raise context.damage(handle.failed(error)) from error
         if state is not None:
-            _found[handle] = state, found
+            _found[handle] = state, None if found is None else tuple(found)
         return found
 
 

@@ -341,6 +341,8 @@ def test_a_file_is_searched_once_while_it_stays_as_it_is(path, monkeypatch):
         release(handle)
         monkeypatch.setattr(hdf5_links, "_followed", None)
         assert followed(handle, Context()) == first == [Reference("an external link", "other.h5:/x")]
+        first.clear()
+        assert len(followed(handle, Context())) == 1
 
 
 def test_a_link_written_into_an_open_file_is_found_though_its_size_and_time_of_writing_are_as_before(tmp_path, path):
