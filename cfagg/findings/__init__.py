@@ -5,16 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from cfagg.findings.context import Context as Context
-    from cfagg.findings.finding import Edit as Edit
-    from cfagg.findings.finding import Finding as Finding
-    from cfagg.findings.finding import Hit as Hit
-    from cfagg.findings.finding import NotApplicable as NotApplicable
-    from cfagg.findings.rule import Rule as Rule
-    from cfagg.findings.versions import Version as Version
-
-#: Name -> the module that defines it, which is loaded on first use: what only lists losses needs no rules.
+#: Public name -> module that defines it, which is imported on first use, because lists of losses need no rules.
 _HOMES = {
     "Context": "context",
     "Edit": "finding",
@@ -25,7 +16,13 @@ _HOMES = {
     "Version": "versions",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = ["Context", "Edit", "Finding", "Hit", "NotApplicable", "Rule", "Version"]
+
+if TYPE_CHECKING:
+    from cfagg.findings.context import Context
+    from cfagg.findings.finding import Edit, Finding, Hit, NotApplicable
+    from cfagg.findings.rule import Rule
+    from cfagg.findings.versions import Version
 
 
 def __getattr__(name: str) -> Any:
