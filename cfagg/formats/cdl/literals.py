@@ -16,8 +16,9 @@ __all__ = ["TYPES", "Token", "characters", "fill_of", "fits", "kind_of", "number
 
 #: CDL type -> NumPy type.
 TYPES = {
-    "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "long": "i4", "uint": "u4",
-    "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
+    "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "integer": "i4",
+    "long": "i4", "uint": "u4", "uinteger": "u4", "ulong": "u4", "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4",
+    "double": "f8", "string": "O",
 }  # fmt: skip
 
 #: netCDF's default fill values, by NumPy type.
@@ -108,10 +109,10 @@ def number(text: str) -> tuple[int | float, str]:
     """Return the value of a number in CDL and its NumPy type."""
     body = text.lower()
     if body.lstrip("+-").startswith("0x"):
-        return int(body.rstrip("ul"), 16), "i4"
-    word = re.fullmatch(r"([-+]?(?:nan|infinity|inf))(f?)", body)
+        return int(body.rstrip("uls"), 16), "i4"
+    word = re.fullmatch(r"(?:double|(float))?([-+]?(?:nan|infinity|inf))(f?)", body)
     if word:
-        return float(word[1]), "f4" if word[2] else "f8"
+        return float(word[2]), "f4" if word[1] or word[3] else "f8"
     match = re.fullmatch(r"([-+]?[\d.]+(?:[ed][-+]?\d+)?)([a-z]*)", body)
     if match is None:
         raise SourceError(f"{text!r} is not a number in CDL")

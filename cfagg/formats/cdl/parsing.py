@@ -26,10 +26,11 @@ _LIMIT, _DEEPEST = 1 << 22, 100
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s+|//[^\n]*)
+    (?P<space>\s+|//[^\n]*|/\*(?s:.*?)\*/)
   | (?P<string>"(?:[^"\\]|\\.)*")
   | (?P<char>'(?:[^'\\]|\\(?:[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|.))')
-  | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|NaN|Infinity|inf)
+  | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?
+         |[nN]a[nN]|Infinity|[iI]nf|DoubleInf|FloatInf)
        (?:[uU]?[lL]{1,2}|[uU]?[bBsS]|[uUfFdD])?(?![\w.+-]))
   | (?P<section>(?:dimensions|variables|data|group|types):)
   | (?P<mark>[{}();:,=])
@@ -126,7 +127,8 @@ class _Parser:
         return re.sub(r"\\(.)", r"\1", self._next().text)
 
     def dataset(self) -> Dataset:
-        self._expect("netcdf")
+        if not self._take("netcdf", "netCDF", "NETCDF"):
+            self._fail("'netcdf'")
         if self._ahead.text != "{":
             self._name()
         root = Group()

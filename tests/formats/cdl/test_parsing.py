@@ -34,6 +34,13 @@ VALUES: list[tuple[str, str, Any]] = [
     ("int v", "-010", np.int32(-8)),
     ("double v", "010", np.float64(8)),
     ("float v", "08.5", np.float32(8.5)),
+    ("integer v", "5", np.int32(5)),
+    ("ulong v", "5", np.uint32(5)),
+    ("uinteger v", "5", np.uint32(5)),
+    ("short v", "0xabcdS", np.int16(-21555)),
+    ("double v", "DoubleInf", np.float64(np.inf)),
+    ("float v", "-Inff", np.float32(-np.inf)),
+    ("int v", "1 /* one,\n // 2 */", np.int32(1)),
 ]
 
 
