@@ -17,8 +17,8 @@ __all__ = ["TYPES", "Token", "characters", "fill_of", "fits", "kind_of", "number
 #: CDL type -> NumPy type.
 TYPES = {
     "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "integer": "i4",
-    "long": "i4", "uint": "u4", "uinteger": "u4", "ulong": "u4", "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4",
-    "double": "f8", "string": "O",
+    "long": "i4", "uint": "u4", "uinteger": "u4", "ulong": "u4", "int64": "i8", "uint64": "u8",
+    "float": "f4", "real": "f4", "double": "f8", "string": "O",
 }  # fmt: skip
 
 #: netCDF's default fill values, by NumPy type.
