@@ -545,9 +545,10 @@ def forecast_file(path: Path, start: float, steps: Sequence[float]) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("scalar", [False, True])
-def test_forecasts_of_overlapping_times_are_an_array_along_starts_and_steps(tmp_path: Path, scalar: bool) -> None:
-    steps: list[list[float]] = [[6], [12], [18]] if scalar else [[6, 12, 18]]
+@pytest.mark.parametrize("steps", [[[6, 12, 18]], [[6], [12], [18]], [[6, 12], [18]], [[6], [12, 18]]])
+def test_forecasts_of_overlapping_times_are_an_array_along_starts_and_steps(
+    tmp_path: Path, steps: list[list[float]]
+) -> None:
     files = [forecast_file(tmp_path / f"{start}_{own[0]}.nc", start, own) for start in (6, 18) for own in steps]
     made = cfagg.aggregate(files, output=tmp_path / "out.nc", decode_times=False)
     for found in (made, cfagg.read(tmp_path / "out.nc", decode_times=False)):
@@ -564,3 +565,11 @@ def test_forecasts_at_the_same_steps_before_each_time_are_an_array_along_times_a
     found = cfagg.aggregate(files, decode_times=False)
     assert found.tas.dims == found.start.dims == ("forecast_period", "time")
     assert (found.start.values - found.start.values[0, 0]).tolist() == [[0, 1, 2, 3], [-1, 0, 1, 2]]
+
+
+@pytest.mark.parametrize("steps", [[[6, 12], [18]], [[6], [12, 18]]])
+def test_a_single_time_of_a_forecast_continues_several_ones(tmp_path: Path, steps: list[list[float]]) -> None:
+    files = [forecast_file(tmp_path / f"{own[0]}.nc", 0, own) for own in steps]
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.tas.dims == found.time.dims == found.forecast_period.dims == ("time",)
+    assert found.tas.values.tolist() == found.forecast_period.values.tolist() == [6, 12, 18]

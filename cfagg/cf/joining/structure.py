@@ -20,7 +20,6 @@ from cfagg.cf.joining.identities import (
 )
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
-from cfagg.cf.joining.turning import sorted_axes
 from cfagg.cf.lists import grid_mappings, pairs
 from cfagg.cf.references import Resolver, references
 from cfagg.cf.variable_roles import Roles
@@ -264,9 +263,8 @@ class _Field(Gathering):
                     if other.is_text
                     else _enumerated(other) or units_key(other.text("units"), other.text("calendar"))
                 )
-            dims = 0 if other is None else len(length(other))
-            # The order in which its dimensions are stored does not matter.
-            parts.append((p.identity, p.role, sorted_axes(p.axes[: len(p.axes) - p.named], dims), kind))
+            # The order of its dimensions does not matter, nor whether axes of size 1 are dimensions.
+            parts.append((p.identity, p.role, tuple(sorted(p.axes[: len(p.axes) - p.named])), kind))
         return {
             "identity": name,
             "type": "text" if variable.is_text else _enumerated(variable) or "numbers",
