@@ -353,7 +353,7 @@ class AggregationReader(Reader):
         try:
             chosen = part.parse(text, shape)
         except CfaggError as error:
-            raise type(error)(f"{fragment.where}: {error.message}", error.problems) from error
+            raise type(error)(f"{fragment.place}: {error.message}", error.problems) from error
         if len(layout.dims) == len(header.dims):
             return list(chosen)
         by_name = dict(zip(layout.dims, chosen, strict=True))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.headers import StoredHeader
-from cfagg.arrays.subarray import Fragment
+from cfagg.arrays.subarray import Fragment, place_of
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
 from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
@@ -90,7 +90,7 @@ def open_field(
         shape = _shape(storage.shape if land is None else land.shape, shape)
     name = f"field at {address:,} ({found.rule})" if address >= 0 else found.rule
     if is_square(shape) and len(shape) == len(layout.dims):
-        _check_axes(layout.dims, shape, fields, of_master, where)
+        _check_axes(layout.dims, shape, fields, of_master, place_of(where, name, path))
     dims = layout.dims if len(shape) == len(layout.dims) else ("row", "column")[-len(shape) :]
     header = Header(path, name, dims, shape, storage.dtype, attributes_of(fields, 0))
 
@@ -149,7 +149,8 @@ def addressed_field(
         found = [f"({k})" for k in range(len(layout.dims))]
         found[wide[0]], found[wide[1]] = _DIMS
         known = located.identities or {}
-        check_order(layout.dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), where)
+        place = place_of(where, located.path, located.header.file)
+        check_order(layout.dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), place)
     dims = layout.dims if len(shape) == len(layout.dims) else _DIMS[-len(shape) :]
     old = located.header
     if isinstance(storage, ChunkTable):

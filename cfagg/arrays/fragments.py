@@ -29,7 +29,7 @@ from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.schema import FIELD
 from cfagg.arrays.stated_formats import field_at, is_field, is_read
 from cfagg.arrays.store_fragments import STORES, changed, open_array
-from cfagg.arrays.subarray import Fragment
+from cfagg.arrays.subarray import Fragment, place_of
 from cfagg.cf.header import Header
 from cfagg.conventions.marks import mark_of
 from cfagg.errors import (
@@ -277,7 +277,8 @@ class Fragments:
             pairs = tuple((d, here, b - a) for d, here, _ in pairs for a, b in [extent.get(d, (0, 1))])
         if is_square([n for _, _, n in pairs]):
             declared, found, sizes = zip(*pairs, strict=True)
-            check_order(declared, found, sizes, self._identity, of_file, self.where(i))
+            place = place_of(self.where(i), header.variable, header.file)
+            check_order(declared, found, sizes, self._identity, of_file, place)
 
     def _identity(self, dim: str) -> Identity:
         """Return the identity of the coordinates of a dimension of the aggregation."""

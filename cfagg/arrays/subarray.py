@@ -22,7 +22,7 @@ from cfagg.formats.values.storage import StoredVariable
 from cfagg.kernels.distinct import distinct
 from cfagg.model import Layout
 
-__all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
+__all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "place_of", "push"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -147,4 +147,9 @@ class Fragment:
     @property
     def place(self) -> str:
         """File, variable and partition of the aggregation, and the variable and file of the fragment."""
-        return f"{self.where}, fragment {self.header.variable!r} of {self.header.file}"
+        return place_of(self.where, self.header.variable, self.header.file)
+
+
+def place_of(where: str, variable: str, file: str) -> str:
+    """Return the place of a partition together with the variable and the file of its fragment, for messages."""
+    return f"{where}, fragment {variable!r} of {file}"

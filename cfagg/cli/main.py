@@ -219,17 +219,15 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
         status = run(args)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:
-        if args.debug:
-            raise
+        _show_traceback(args)
         _say(_as_options(printable(str(stop))) or "interrupted")
         return 130
     except BrokenPipeError:
         # The reader has gone; buffered output must not raise a second time when Python exits.
         _drop(sys.stdout)
         return 141
-    except Exception as error:  # the outermost frame: beyond it there is only Python's own traceback
-        if args.debug:
-            raise
+    except Exception as error:  # noqa: BLE001  the outermost frame: beyond it there is only Python's own traceback
+        _show_traceback(args)
         _say(_as_options(_message(error)))
         try:
             sys.stdout.flush()
@@ -242,6 +240,14 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
 
         return 1 if isinstance(error, UnreadableAggregationError | LossError) else 2
     return status
+
+
+def _show_traceback(args: Arguments) -> None:
+    """Print the traceback of the exception that is being handled, if that is wanted."""
+    if args.debug:
+        import traceback
+
+        _say("\n".join(map(printable, traceback.format_exc().splitlines())))
 
 
 def _as_options(text: str) -> str:

@@ -357,6 +357,17 @@ def test_coordinates_show_a_transposed_square_whose_dimensions_have_the_same_nam
         whole(open_reader(path))
 
 
+def test_errors_about_order_and_part_name_the_file_of_the_fragment(tmp_path):
+    with pytest.raises(FragmentMismatchError, match=r"fragment 'tas' of .*a\.nc: dimension 0"):
+        whole(open_reader(swapped_case(tmp_path)))
+    told = {"part": "[(0, 1, 1), (1, 5, 1)]", "data": {"file": "b.nc", "ncvar": "tas", "shape": [1, 5]}}
+    content = nca_files.array(["z", "t"], [[0, 1], [0, 4]], lambda i, box: told)
+    nca_files.fragment(tmp_path / "b.nc", "tas", values(4), ["t"])
+    path = nca_files.aggregation(tmp_path / "part.nca", "tas", "f4", {"z": 1, "t": 4}, content)
+    with pytest.raises(CfaggError, match=r"fragment 'tas' of .*b\.nc: part"):
+        whole(open_reader(path))
+
+
 @pytest.mark.parametrize("options", [{}, {"part": "[(0, 4, 1), (0, 4, 1)]"}])
 def test_an_index_hides_no_transposed_square(tmp_path, options):
     path = swapped_case(tmp_path, **options)

@@ -23,7 +23,7 @@ def test_unsigned_changes_the_sign_of_integers_only(dtype, flag, expected):
 
 @pytest.mark.parametrize(("name", "dtype"), [
     ("double", "f8"), ("float", "f4"), ("float64", ">f8"), ("<i2", ">i2"), ("short", "i2"), ("byte", "i1"),
-    ("char", "S1"), ("long", "i4"), ("string", "O"), ("ubyte", "u1"),
+    ("char", "S1"), ("long", "i4"), ("string", "O"), ("ubyte", "u1"), ("float", "f8"), ("int", "i8"), ("long", "i8"),
 ])  # fmt: skip
 def test_netcdf_and_numpy_names_of_types_are_understood(name, dtype):
     check_declared(name, np.dtype(dtype), Packing(), where="")

@@ -57,6 +57,20 @@ def test_debug_shows_the_traceback(arguments):
     assert "SourceNotFoundError" in done.stderr
 
 
+def test_debug_changes_no_status(capsys):
+    from cfagg.errors import LossError
+
+    for error, status in ((LossError("lost"), 1), (ValueError("\x1b[31m"), 2), (KeyboardInterrupt("stopped"), 130)):
+
+        def run(args, error=error):
+            raise error
+
+        assert cli._guarded(run, cli.argparse.Namespace(debug=True)) == status
+        shown = capsys.readouterr().err
+        assert "Traceback" in shown
+        assert "\x1b" not in shown
+
+
 def test_every_problem_of_an_error_is_listed(capsys):
     from cfagg.errors import ConventionError, Problem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import OptionError, SourceError
+from cfagg.errors import OptionError, SourceError, StaleError
 from tests.observations.loaders import sample
 from tests.observations.servers import served
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, hourly, table, write
@@ -223,3 +224,14 @@ def test_a_store_on_a_web_server_gives_the_same_samples_also_to_a_spawned_worker
         assert there.metadata()["sources"][0]["path"] == f"{server.url}/synop.zarr"
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             assert np.array_equal(pool.submit(sample, (there, 4)).result(), here[4])
+
+
+def test_of_a_replaced_store_only_what_is_in_the_cache_is_given(tmp_path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr")
+    ds = cfagg.open_observations(path, start="2020-01-01", end="2020-01-03", window="[0,1h)", frequency="1h")
+    first = np.asarray(ds[0]).copy()
+    shutil.rmtree(path)
+    hourly(path, seed=1)
+    np.testing.assert_array_equal(ds[0], first)
+    with pytest.raises(StaleError, match="replaced or removed since it was opened"):
+        ds[60]

@@ -457,6 +457,15 @@ def test_a_url_with_an_empty_name_is_refused_for_without_it_another_object_would
         a_place(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://h.example/a.nc?signature=secret", "s3://b/a#part", "https://me:secret@h.example/a.nc"]
+)
+def test_a_url_with_a_query_a_fragment_or_a_user_is_refused_without_repeating_it(url):
+    with pytest.raises((SourceError, OptionError), match="query") as refused:
+        make_source(a_place(url))
+    assert "secret" not in str(refused.value)
+
+
 def test_whether_requests_are_signed_is_said_by_a_truth_and_no_text():
     with pytest.raises(OptionError, match="skip_signature is 'false'; expected True or False"):
         a_place("s3://b/a", {"skip_signature": "false"})
