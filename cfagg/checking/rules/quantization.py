@@ -112,8 +112,8 @@ def parameter_of_the_quantization_is_there(c: Context, v: Variable) -> Iterator[
     else:
         if name not in v.attributes:
             other = next((n for n in _LARGEST if n != name and n in v.attributes), None)
-            kept = f", but {other}" if other else ""
-            yield Hit(v, name, f"the algorithm needs it, but it is missing{kept}: add it")
+            kept = f", not {other}" if other else ", which is missing"
+            yield Hit(v, name, f"the algorithm needs this attribute{kept}: add it")
         names = [name] if name in v.attributes else []
     yield from _otherwise(c, v, names)
     for one in names:
