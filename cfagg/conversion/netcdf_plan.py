@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from cfagg.arrays.characters import spelled
 from cfagg.arrays.source import Group, OtherSource, Source
 from cfagg.conversion.chunks import auto_chunks, check_dimensions
 from cfagg.conversion.netcdf_storage import itemsize_of, storage_of
@@ -21,7 +23,7 @@ from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of
 from cfagg.model import Grid
 from cfagg.storage.access import Access
-from cfagg.writing.attributes import NAMED_AS_A_DIMENSION, name_flaw, netcdf_attributes
+from cfagg.writing.attributes import NAMED_AS_A_DIMENSION, name_flaw, netcdf_attributes, without_text_fill
 
 __all__ = ["NetcdfGroup", "NetcdfPlan", "NetcdfVariable", "plan_netcdf"]
 
@@ -110,8 +112,9 @@ class _Planner:
         self._dimensions(group, made)
         scopes = (*above, made.dimensions)
         for values in found:
-            dims = self._named(values, made, scopes)
-            made.variables.append(self._variable(values, dims, {d for d in dims if self._grows(d, group)}))
+            one = self._spelled(values, (*scopes, dict.fromkeys(names, -1)))
+            dims = self._named(one, made, scopes)
+            made.variables.append(self._variable(one, dims, {d for d in dims if self._grows(d, group)}))
         self.variables += made.variables
         for inner in group.groups.values():
             where = inner.path.strip("/")
@@ -155,6 +158,24 @@ class _Planner:
             if dim in there.dimensions:
                 return dim in there.unlimited or not there.dimensions[dim]
         return False
+
+    def _spelled(self, values: Values, scopes: tuple[Mapping[str, int], ...]) -> Values:
+        """Return bytes of fixed length as characters, as xarray writes them; other values as they are."""
+        reader = spelled(values.reader, ChainMap(*map(dict, reversed(scopes))))
+        if reader is values.reader:
+            return values
+        attributes, lost = without_text_fill(values.attributes, values.path)
+        self.losses += lost
+        return replace(
+            values,
+            dims=reader.dims,
+            shape=reader.shape,
+            dtype=reader.dtype,
+            stored=reader.dtype,
+            attributes=attributes,
+            reader=reader,
+            storage=None if values.storage is None else (*values.storage, reader.shape[-1]),
+        )
 
     def _named(self, values: Values, made: NetcdfGroup, scopes: tuple[Mapping[str, int], ...]) -> tuple[str, ...]:
         """Return the dimensions of a variable; names that netCDF does not allow, or has with another size, are lost."""

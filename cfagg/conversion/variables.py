@@ -164,6 +164,6 @@ def type_flaw(dtype: np.dtype[Any]) -> str | None:
     """Return why values of a type are not converted, or `None` if Zarr and netCDF share it."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
     is_number = dtype.kind in "iufb" and dtype.itemsize <= 8
-    if is_number or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
+    if is_number or dtype.kind == "S" or (dtype.kind == "O" and metadata.get("element_type") is str):
         return None
     return f"values of type {dtype_name(dtype)} are not converted; expected text, integers or reals of up to 64 bits"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.findings.losses import Loss
 
-__all__ = ["NAMED_AS_A_DIMENSION", "expressible", "name_flaw", "netcdf_attributes", "text_flaw"]
+__all__ = ["NAMED_AS_A_DIMENSION", "expressible", "name_flaw", "netcdf_attributes", "text_flaw", "without_text_fill"]
 
 #: Attributes that have the type of their variable's values (netCDF User Guide; CF sections 2.5.1, 3.5).
 _OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
@@ -96,6 +96,19 @@ def netcdf_attributes(
         else:
             losses.append(Loss(path, None, f"attribute {name!r}", _short(given), why))
     return kept | _packing_of_one_type(attributes, kept), tuple(losses)
+
+
+def without_text_fill(attributes: Mapping[str, Any], path: str) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """Return the attributes of bytes of fixed length as those of characters, and the loss of a fill value.
+
+    >>> without_text_fill({"_FillValue": "none", "long_name": "station"}, "name")[0]
+    {'long_name': 'station'}
+    """
+    kept = {k: v for k, v in attributes.items() if k != "_FillValue"}
+    if (fill := attributes.get("_FillValue")) is None:
+        return kept, ()
+    why = "the fill value of an array of characters is a single character"
+    return kept, (Loss(path, None, "attribute '_FillValue'", _short(fill), why),)
 
 
 def _packing_of_one_type(attributes: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:

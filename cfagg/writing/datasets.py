@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.characters import dimension_of
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.conventions.encoded import stored
-from cfagg.errors import OptionError
+from cfagg.errors import OptionError, UnsupportedError
 from cfagg.model import Aggregation, Grid
 from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
-from cfagg.writing.content import Aggregated, Content, Held
+from cfagg.writing.content import Aggregated, Content, Held, Read
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, is_referable, storage_of
 from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
@@ -60,6 +61,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     encoded = {**described_by, **{n: of_their_type(v, plain[n], str(n)) for n, v in coded.items()}}
     described = describing({str(name): v.attrs for name, v in encoded.items()})
     variables: dict[str, Held | Aggregated] = {}
+    taken = {str(d): n for d, n in dataset.sizes.items()} | dict.fromkeys(map(str, dataset.variables), -1)
     for given in dataset.variables:
         variable, name, reader = encoded[given], str(given), readers[given]
         own = {k: v for k, v in variable.attrs.items() if v is not None}
@@ -73,13 +75,17 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
             one = aggregated(made, reader)
             variables[name] = replace(one, dims=partial(_dims, reader, one.aggregation.dims))
         elif given in dataset.coords or name in described or not is_referable(variable.dims):
-            variables[name] = _held(variable, own)
+            variables[name] = _held(_plain(variable, name, taken), own)
         elif reader is not None and is_elsewhere(reader, to):
             variables[name] = _referred(name, dataset.variables[given], own, reader, to)
         else:
-            new = _computed(name, variable, own, dataset.variables[given])
-            variables[name] = replace(new, storage=storage_of(reader, new.aggregation.dtype))
+            part = _computed(name, _plain(variable, name, taken), own, dataset.variables[given])
+            as_read = reader is not None and reader.shape == part.aggregation.shape
+            variables[name] = replace(part, storage=storage_of(reader if as_read else None, part.aggregation.dtype))
     sizes = {str(d): n for v in encoded.values() for d, n in v.sizes.items()}
+    for new in variables.values():
+        array = new if isinstance(new, Held) else new.aggregation
+        sizes |= dict(zip(array.dims, array.shape, strict=True))  # those of characters, too
     return Content(dimensions=sizes, attributes=attributes, variables=variables)
 
 
@@ -258,24 +264,51 @@ def _decoded_by(variable: xr.Variable, stored: np.dtype[Any]) -> tuple[str, ...]
     return () if variable.dtype == stored else _DECODING
 
 
-def _held(variable: xr.Variable, own: Mapping[str, Any]) -> Held:
+@dataclass(frozen=True)
+class _Plain:
+    """The values of a variable as they are stored."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Read
+
+
+def _held(plain: _Plain, own: Mapping[str, Any]) -> Held:
     """Return a variable whose values are written into the file."""
-    dtype, read = _plain(variable)
-    return Held(tuple(map(str, variable.dims)), variable.shape, dtype, own, read)
+    return Held(plain.dims, plain.shape, plain.dtype, own, plain.read)
 
 
-def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
-    """Return the stored type and the function that reads the values."""
-    dtype = np.dtype(variable.dtype)
+def _plain(variable: xr.Variable, name: str, names: Mapping[str, int]) -> _Plain:
+    """Return a variable as it is stored; `names` are those of dimensions and variables of the dataset, with sizes."""
+    if variable.dtype.kind == "O" and variable.encoding.get("dtype") == "S1":
+        values = variable.values
+        if all(isinstance(value, bytes) for value in values.reshape(-1).tolist()):
+            variable = variable.copy(data=values.astype("S"))  # characters of which some are missing
+    dims, shape, dtype = tuple(map(str, variable.dims)), variable.shape, np.dtype(variable.dtype)
 
     def read(slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         return np.asarray(variable[slices].values)
 
     if dtype.kind == "b":
-        return np.dtype("i1"), lambda slices: read(slices).astype("i1")
+        return _Plain(dims, shape, np.dtype("i1"), lambda slices: read(slices).astype("i1"))
     if dtype.kind in "OUT":
-        return np.dtype(object), lambda slices: read(slices).astype(object)
-    return dtype, read
+        return _Plain(dims, shape, np.dtype(object), lambda slices: read(slices).astype(object))
+    if dtype.kind != "S" or (length := dtype.itemsize) < 2:
+        return _Plain(dims, shape, dtype, read)
+
+    def spell(slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        found = np.ascontiguousarray(read(slices[:-1]), dtype)
+        return found.reshape(*found.shape, 1).view("S1")[..., slices[-1]]
+
+    fill = variable.attrs.get("_FillValue")
+    if fill is not None and len(fill) > 1:
+        raise UnsupportedError(
+            f"variable {name!r} has the fill value {fill!r}, but bytes are written to netCDF as arrays of characters, "
+            "which have a single one; remove it from the encoding, or write text (variable.astype(str))"
+        )
+    dim = dimension_of(length, dims, names, variable.encoding.get("char_dim_name"))
+    return _Plain((*dims, dim), (*shape, length), np.dtype("S1"), spell)
 
 
 def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: Reader, to: str) -> Held | Aggregated:
@@ -290,15 +323,16 @@ def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: 
     return elsewhere(name, dims, reader, attributes | {k: v for k, v in own.items() if k in variable.attrs}, to)
 
 
-def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:
+def _computed(name: str, plain: _Plain, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:
     """Return an array whose values are in no file, with its chunks as fragments."""
-    dtype, read = _plain(variable)
     # Zarr chunks are not used as partitions, since there may be millions.
     of_zarr = original.encoding.get("chunks")
     chunks = original.chunks or (None if of_zarr else _preferred(original))
+    if chunks is not None:
+        chunks = (*chunks, *((n,) for n in plain.shape[len(chunks) :]))
     grid = None if chunks is None else Grid.from_sizes([[c for c in sizes if c] for sizes in chunks])
     chunk = int(of_zarr[0]) if isinstance(of_zarr, tuple) and of_zarr and isinstance(of_zarr[0], int) else 1
-    return computed(name, tuple(map(str, variable.dims)), variable.shape, dtype, own, read, grid, max(chunk, 1))
+    return computed(name, plain.dims, plain.shape, plain.dtype, own, plain.read, grid, max(chunk, 1))
 
 
 def _preferred(variable: xr.Variable) -> tuple[tuple[int, ...], ...] | None:

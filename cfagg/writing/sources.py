@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.characters import spelled
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
@@ -21,7 +22,7 @@ from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import without_odd_fill
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access, NamedAccess
-from cfagg.writing.attributes import netcdf_attributes
+from cfagg.writing.attributes import netcdf_attributes, without_text_fill
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import as_netcdf, elsewhere, is_referable
 from cfagg.writing.references import home_of
@@ -140,6 +141,7 @@ class _Copying:
     def group(self, group: Group) -> Content:
         """Return one group and its descendants."""
         variables: dict[str, Held | Aggregated] = {}
+        dimensions = dict(group.public_dimensions if self.to == "CF-1.13" else group.dimensions)
         for name, one in (group.variables | group.private).items():
             path, private = _path(group, name), name in group.private
             if private and (self.to == "CF-1.13" or not (is_private(one.attributes) or path in self.holding)):
@@ -149,15 +151,19 @@ class _Copying:
             reader = self.opened(path)
             if isinstance(one, Aggregation):
                 variables[name] = aggregated(one, reader)
-            elif self.stay and is_referable(one.dims) and one.dims != (name,) and path not in self.describing:
+                continue
+            reader = spelled(reader, dimensions | dict.fromkeys(group.variables, -1))
+            dims = (*one.dims, *reader.dims[len(one.dims) :])
+            dimensions |= zip(dims[len(one.dims) :], reader.shape[len(one.dims) :], strict=True)
+            if self.stay and is_referable(one.dims) and one.dims != (name,) and path not in self.describing:
                 attributes = self._said(one.attributes, one.dtype, path)
-                variables[name] = elsewhere(name, one.dims, reader, attributes, self.to)
+                variables[name] = elsewhere(name, dims, reader, attributes, self.to)
             else:
                 attributes = _marked(one, self.to) if private else self._said(one.attributes, one.dtype, path)
-                variables[name] = held(one.dims, reader, attributes, private=private)
+                variables[name] = held(dims, reader, attributes, private=private)
         return Content(
             group.path,
-            group.public_dimensions if self.to == "CF-1.13" else group.dimensions,
+            dimensions,
             self._said(group.public_attributes, None, group.path.strip("/") or "/"),
             variables,
             tuple(self.group(inner) for inner in group.groups.values()),
@@ -168,6 +174,9 @@ class _Copying:
         if dtype is not None:
             attributes, lost = without_odd_fill(attributes, dtype, path, path, drop=True)
             self.losses += lost
+            if dtype.kind == "S" and dtype.itemsize > 1:
+                attributes, lost = without_text_fill(attributes, path)
+                self.losses += lost
         if not isinstance(self.source, OtherSource):
             return attributes
         fill = {k: v for k, v in attributes.items() if k == "_FillValue"}

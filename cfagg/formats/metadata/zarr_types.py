@@ -11,6 +11,7 @@ import numpy as np
 
 from cfagg.cf.missing import is_default_fill
 from cfagg.formats.metadata.json_values import value_of_json
+from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.fields import NON_FINITE, V3_TYPES, fill_number
 from cfagg.model.dataset import Kind, Variable
 
@@ -75,8 +76,11 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
             given = _decoded(given)
         if isinstance(given, np.ndarray) and variable.is_numeric and is_default_fill(variable.dtype, given):
             given = None
-    elif isinstance(given, str) and variable.is_numeric:
-        given = _from_base64(given, variable) if format_ == 3 else given
+    elif isinstance(given, str) and format_ == 3:
+        if variable.is_numeric:
+            given = _from_base64(given, variable)
+        elif variable.kind == "char" or named(document.get("data_type"))[0] == "null_terminated_bytes":
+            given = _decoded(given)
     if given is None:
         return
     if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
@@ -119,11 +123,16 @@ def _own_type(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _decoded(text: str) -> str:
+def _decoded(text: str) -> str | bytes:
+    """Return text that is stored in base 64, as bytes if it is not UTF-8; other text as it is."""
     try:
-        return base64.b64decode(text, validate=True).rstrip(b"\0").decode()
+        found = base64.b64decode(text, validate=True).rstrip(b"\0")
     except (binascii.Error, ValueError):
         return text
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return found
 
 
 def _from_base64(text: str, variable: Variable) -> Any:

@@ -154,8 +154,7 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
         return str(jsonable(value))
     try:
         if dtype.kind == "S":
-            text = jsonable(value)
-            return text.encode("utf-8") if isinstance(text, str) else bytes([text])
+            return _bytes(value, dtype.itemsize)
         return _number(np.asarray(value).reshape(-1), dtype, other_sign=attributes.get("_Unsigned") is not None)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConventionError(
@@ -181,6 +180,16 @@ def without_odd_fill(
             raise LossError(f"{where}: on_loss='drop' (--on-loss drop) leaves the attribute out", losses) from None
         return found, losses
     return found, ()
+
+
+def _bytes(value: Any, length: int) -> bytes:
+    """Return the bytes of one text, of one that is already in bytes, or of the code of one character."""
+    given = value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+    text = given if isinstance(given, bytes) else jsonable(given)
+    found = text.encode("utf-8") if isinstance(text, str) else text if isinstance(text, bytes) else bytes([text])
+    if len(found.rstrip(b"\0")) > length:
+        raise ValueError("longer than the values")
+    return bytes(found)
 
 
 def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any], *, other_sign: bool) -> Any:
