@@ -296,8 +296,9 @@ def names_beside(described: Sequence[Described], identity: str) -> set[str]:
 def dimension_name(described: Sequence[Described], identity: str, beside: Collection[str]) -> str:
     """Return the name of an axis in the first member that has it as a dimension, or else its coordinate's name.
 
-    If possible, it is a name that is not in `beside`, and none of a coordinate along several axes, such as of times
-    that depend on starts and steps.
+    The coordinate's name comes first where the first member has a scalar one, and others have coordinate variables.  If
+    possible, it is a name that is not in `beside`, and none of a coordinate along several axes, such as of times that
+    depend on starts and steps.
     """
     coordinate = described[0].axes[identity]
     several = {p.stated.name for one in described for p in one.parts.values() if len({*p.axes} - {""}) > 1}
@@ -305,6 +306,9 @@ def dimension_name(described: Sequence[Described], identity: str, beside: Collec
     for one in described:
         found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
     found |= dict.fromkeys(d for d, a in described[0].along.items() if a == identity)  # of features, for example
+    others = (one.axes[identity].stated for one in described)
+    if not coordinate.stated.dims and any(other.dims == (other.name,) for other in others):
+        found = {coordinate.stated.name: None, **found}
     found = {name: None for name in found if coordinate.index or name not in several}
     names = [*found, coordinate.stated.name]
     return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]

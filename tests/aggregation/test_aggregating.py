@@ -1048,3 +1048,17 @@ def test_cells_listed_row_by_row_fill_one_partition_for_each_file(tmp_path: Path
     found = cfagg.aggregate(tmp_path, output=tmp_path.parent / f"{tmp_path.name}.nc")
     np.testing.assert_array_equal(found.tas, [[0, 1, 2, 3], [10, 11, 12, 13]])
     assert cfagg.open_aggregation(tmp_path.parent / f"{tmp_path.name}.nc", "tas").grid.sizes == ((1, 1), (4,))
+
+
+def test_a_scalar_coordinate_of_the_first_file_is_that_of_its_dimension_whatever_others_call_it(tmp_path: Path) -> None:
+    def write(name: str, call: str, along: tuple[str, ...], values: Any) -> Path:
+        time = {"standard_name": "time", "units": "days since 2000-01-01"}
+        own = xr.Dataset({"tas": (along, values, {"standard_name": "air_temperature", "units": "K"})})
+        own.assign_coords({call: (along, values, time)}).to_netcdf(tmp_path / name)
+        return tmp_path / name
+
+    files = [write("0.nc", "time", (), 0.0), write("1.nc", "t", ("t",), [1.0, 2.0])]
+    made = cfagg.aggregate(files, output=tmp_path / "out.nc", decode_times=False)
+    for found in (made, cfagg.read(tmp_path / "out.nc", decode_times=False)):
+        assert found.tas.dims == ("time",)
+        assert found.tas.sel(time=[2, 0]).values.tolist() == [2, 0]
