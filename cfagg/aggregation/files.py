@@ -12,6 +12,7 @@ from typing import Any
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.opening import HEAD, KERCHUNK, built_in, is_referring, is_store
+from cfagg.formats.zarr.documents import is_icechunk, no_store
 from cfagg.storage.files import absent, open_regular
 from cfagg.storage.places import new_source
 from cfagg.storage.urls import Url, a_place, absolute, is_url
@@ -111,6 +112,8 @@ def _meant(
         if is_referring(path):
             return [path]
         found = list(_below(path, without))
+        if not found and is_icechunk(path):
+            raise SourceError(no_store(path))
         if not found:
             raise SourceNotFoundError(f"{path} contains no netCDF, PP or fields file and no Zarr store")
         return found

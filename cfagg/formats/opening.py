@@ -12,6 +12,7 @@ from cfagg.errors import AccessError, SourceError
 from cfagg.formats import cdl, classic, hdf5, kerchunk, pp
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.kinds import kind
+from cfagg.formats.zarr.documents import is_icechunk
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 from cfagg.storage.urls import Url
 
@@ -60,9 +61,6 @@ _TRACES = (".zmetadata", ".zattrs", ".nczarr")
 
 #: The branch of repositories of Icechunk that is read.
 BRANCH = "main"
-
-#: Present in every one besides snapshots: the first in version 2, the second in version 1.
-_BRANCHES = ("repo", "refs")
 
 
 def a_name(path: str) -> str:
@@ -165,6 +163,4 @@ def is_repository(path: str | Url) -> bool:
             return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
         except AccessError:
             return False  # S3 reports this for objects that do not exist
-    if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
-        return False
-    return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)
+    return is_icechunk(path)

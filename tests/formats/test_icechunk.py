@@ -71,6 +71,16 @@ def test_virtual_chunks_are_not_read(tmp_path):
         cfagg.open_array(tmp_path / "r", "v")[...]
 
 
+@pytest.mark.parametrize(
+    "job",
+    [cfagg.check, cfagg.aggregate, lambda place: cfagg.accumulate(place, "v", dims=("y",))],
+    ids=["check", "aggregate", "accumulate"],
+)
+def test_jobs_that_take_no_repository_say_that_it_is_one(repository, job):
+    with pytest.raises(SourceError, match=r"r is an Icechunk repository, not a Zarr store; convert it to one with"):
+        job(repository)
+
+
 def test_a_link_within_a_repository_is_refused(repository, tmp_path):
     snapshot = next((repository / "snapshots").iterdir())
     snapshot.rename(tmp_path / "elsewhere")

@@ -18,6 +18,7 @@ __all__ = [
     "MAX_DOCUMENT",
     "Document",
     "is_group",
+    "is_icechunk",
     "is_there",
     "no_store",
     "node_folder",
@@ -31,6 +32,9 @@ __all__ = [
 
 #: Most bytes of one metadata document; consolidated metadata of large stores are well below.
 MAX_DOCUMENT = 2**28
+
+#: Present in every Icechunk repository besides snapshots: the first in version 2, the second in version 1.
+_BRANCHES = ("repo", "refs")
 
 
 class Document(NamedTuple):
@@ -171,6 +175,13 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def is_icechunk(folder: str) -> bool:
+    """Return whether a directory looks like a repository of Icechunk, which is not a Zarr store."""
+    if not os.path.isdir(f"{folder}/snapshots") or os.path.lexists(f"{folder}/zarr.json"):  # noqa: PTH112
+        return False
+    return any(os.path.lexists(f"{folder}/{name}") for name in _BRANCHES)
+
+
 def no_store(name: str, *, is_remote: bool = False) -> str:
     """Return the message about a place that is not a Zarr store."""
     if is_remote:
@@ -179,6 +190,11 @@ def no_store(name: str, *, is_remote: bool = False) -> str:
         return (
             f"{name} is neither a file that can be read nor a Zarr store: {said} zarr.json and .zgroup below it; check "
             f"the address{', and in a browser whether a login page is sent instead' if http else ''}"
+        )
+    if is_icechunk(name):
+        return (
+            f"{name} is an Icechunk repository, not a Zarr store; convert it to one with cfagg.convert "
+            "(cfagg convert), and name that"
         )
     return (
         f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has one, or join "

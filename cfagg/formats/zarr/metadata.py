@@ -20,7 +20,7 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.errors.arguments import closest, some
 from cfagg.formats.zarr.codecs import Decoder, decoder
-from cfagg.formats.zarr.documents import node_folder, parse, read_text, store_path
+from cfagg.formats.zarr.documents import is_icechunk, no_store, node_folder, parse, read_text, store_path
 from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, key_form
 from cfagg.formats.zarr.grids import grid_v2, grid_v3
 from cfagg.formats.zarr.shards import Shards, find_shards
@@ -226,6 +226,8 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
                 and any(os.path.lexists(f"{e.path}/{name}") for name in ("zarr.json", ".zarray"))
             )
     if not inside and not any(os.path.lexists(f"{parent}/{name}") for name in ("zarr.json", ".zgroup")):
+        if is_icechunk(parent):
+            return SourceError(no_store(parent))
         why = "it is not a Zarr store: it has neither zarr.json nor .zgroup"
         return SourceError(f"{store} has no Zarr array {path!r}: {why}; name a store that has it")
     found = f"; found {some(inside)}" if inside else ""
