@@ -143,7 +143,7 @@ def external_variables_are_elsewhere(c: Context) -> Iterator[Hit]:
 def types_are_known_to_cf(c: Context, v: Variable) -> Iterator[Hit]:
     """Variables have types that the version of CF allows."""
     if v.kind == "other":
-        told = "the variable is of a type that CF does not name among those it accepts, such as compound, enum or complex"
+        told = "the variable is of a type that CF does not name among those it accepts, such as compound or enum"
         # Section 2.2 is about data variables and the types of netCDF; other stores have other types.
         serious = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
         yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if serious else "warning")
