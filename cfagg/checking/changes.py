@@ -16,6 +16,9 @@ __all__ = ["Change", "difference", "net_changes", "owners_of", "place_of", "plan
 #: Largest number of characters of a value that a diff shows.
 _SHOWN = 200
 
+#: Fill values of arrays of Zarr v2 that do not mean ``_FillValue``.
+_NO_FILL = (None, 0, "")
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -99,6 +102,16 @@ def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = Fal
                 continue
             change = _change(owner, edit, finding.code)
             if change is None:
+                continue
+            if (
+                change.name is None
+                and change.attribute == "_FillValue"
+                and getattr(owner, "fill", None) not in _NO_FILL
+            ):
+                refused.append(
+                    f"{finding.code}: {place_of(edit.variable, edit.attribute)}: it is the fill value of the array in "
+                    "version 2 of Zarr, and fixing changes only attributes; write the array again with fill_value null"
+                )
                 continue
             names = {edit.attribute, change.name or edit.attribute}
             if any((id(owner), n) in touched for n in names):

@@ -156,6 +156,19 @@ def test_what_a_change_reveals_is_fixed_in_the_same_run(tmp_path: Path) -> None:
     assert fix(tmp_path / "a.zarr").changes == []
 
 
+def test_a_fill_value_of_version_2_of_zarr_is_not_said_to_be_deleted(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    group.attrs["Conventions"] = "CF-1.8"
+    for name, fill, own in [("x", np.nan, {}), ("y", 0.0, {"_FillValue": -1.0})]:
+        array = group.create_array(name, shape=(3,), dtype="f4", fill_value=fill)
+        array[:] = np.arange(3)
+        array.attrs.update({"_ARRAY_DIMENSIONS": [name], "units": "m", "long_name": name, **own})
+    fixed = fix(tmp_path / "a.zarr", output=tmp_path / "b.zarr", unsafe=True)
+    assert [(c.path, c.attribute, c.after) for c in fixed.changes] == [("y", "_FillValue", None)]
+    assert "fill_value null" in fixed.refused[0]
+    assert [(f.code, f.variable) for f in fixed.remaining if f.code == "COO008"] == [("COO008", "x")]
+
+
 def test_attributes_are_set_renamed_and_deleted(path: Path) -> None:
     found = [
         finding(
