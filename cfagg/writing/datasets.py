@@ -22,7 +22,7 @@ from cfagg.model.aggregation import facts_of
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held, Read
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere, is_referable, storage_of
-from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
+from cfagg.writing.encodable import as_coordinates, check_type, encodable, of_one_type, of_their_type, with_gaps
 from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import aggregated, describing, dims_of, held
 
@@ -43,6 +43,8 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
         several = [name for name, count in Counter(map(str, names)).items() if count > 1]
         if several:
             raise OptionError(f"the dataset has {several[0]!r} twice, once as text; rename one")
+    for name, variable in dataset.variables.items():
+        check_type(variable, str(name))
     readers = {name: reader_of(variable, str(name), to, replaced) for name, variable in dataset.variables.items()}
     facts = _facts(dataset, readers)
     # Each is written once: as a term, which becomes the same coordinate again, or as a coordinate.
@@ -281,10 +283,8 @@ def _held(plain: _Plain, own: Mapping[str, Any]) -> Held:
 
 def _plain(variable: xr.Variable, name: str, names: Mapping[str, int]) -> _Plain:
     """Return a variable as it is stored; `names` are those of dimensions and variables of the dataset, with sizes."""
-    if variable.dtype.kind == "O" and variable.encoding.get("dtype") == "S1":
-        values = variable.values
-        if all(isinstance(value, bytes) for value in values.reshape(-1).tolist()):
-            variable = variable.copy(data=values.astype("S"))  # characters of which some are missing
+    if variable.encoding.get("dtype") == "S1":
+        variable = of_one_type(variable)  # characters of which some are missing
     dims, shape, dtype = tuple(map(str, variable.dims)), variable.shape, np.dtype(variable.dtype)
 
     def read(slices: tuple[slice, ...]) -> npt.NDArray[Any]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Errors of xarray about dates that it does not encode.
 _FLAWS = (KeyError, NotImplementedError, TypeError, ValueError)
 
-__all__ = ["as_coordinates", "encodable", "named_dates", "of_their_type", "with_gaps"]
+__all__ = ["as_coordinates", "check_type", "encodable", "named_dates", "of_one_type", "of_their_type", "with_gaps"]
 
 
 def as_coordinates(variables: Mapping[Any, xr.Variable]) -> dict[Any, xr.Variable]:
@@ -53,7 +53,8 @@ def as_coordinates(variables: Mapping[Any, xr.Variable]) -> dict[Any, xr.Variabl
 def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     """Return a variable whose values can be encoded, else raise an error: at once, for Dask arrays when computed."""
     if variable.dtype.kind == "O" and not variable.chunks:
-        variable = _numbered(variable)
+        variable = of_one_type(_numbered(variable))
+        _refuse_missing_texts(variable, name)
     if variable.dtype.kind == "M" and not variable.chunks:
         variable = _encoded_gaps(variable)
     encoding = variable.encoding
@@ -112,6 +113,25 @@ def encodable(variable: xr.Variable, name: str) -> xr.Variable:
     return _dates_checked(loaded, name, held) if variable.dtype.kind in "mM" else loaded
 
 
+def check_type(variable: xr.Variable, name: str) -> None:
+    """Raise an error for types of pandas, of which NumPy and xarray's encoding know nothing."""
+    if not isinstance(variable.dtype, np.dtype):
+        raise UnsupportedError(
+            f"variable {name!r} is of type {variable.dtype}, which is not a NumPy type; convert it with astype"
+        )
+
+
+def of_one_type(variable: xr.Variable) -> xr.Variable:
+    """Return objects in memory that are all bytes, or all numbers of a kind, in a type of NumPy; others unchanged."""
+    kinds = {type(value) for value in variable.values.flat} if variable.dtype.kind == "O" else set()
+    if len(kinds) != 1 or (kind := {bytes: "S", int: "iu", float: "f", bool: "b"}.get(kinds.pop())) is None:
+        return variable
+    made = np.array(variable.values.tolist())
+    # Not with bytes that end with nulls, or integers of more than 64 bits.
+    same = made.dtype.kind in kind and made.tolist() == variable.values.tolist()
+    return variable.copy(data=made) if same or made.dtype.kind == "f" == kind else variable
+
+
 def _unpacked_as_reals(variable: xr.Variable) -> xr.Variable:
     """Return a packed variable with real values, scale and offset: xarray packs in place, which fails for integers."""
     encoding = variable.encoding
@@ -139,6 +159,17 @@ def _numbered(variable: xr.Variable) -> xr.Variable:
         attributes.pop("_FillValue", None)
     kept = {k: v for k, v in variable.encoding.items() if k not in said}
     return type(variable)(variable.dims, numbers, attributes, kept)
+
+
+def _refuse_missing_texts(variable: xr.Variable, name: str) -> None:
+    """Raise an error for missing texts, which xarray writes as empty ones, unless a fill value replaces them."""
+    if variable.dtype.kind != "O" or {**variable.attrs, **variable.encoding}.get("_FillValue") is not None:
+        return
+    if any(isinstance(v, str | bytes) for v in variable.values.flat) and variable.isnull().values.any():
+        raise UnsupportedError(
+            f"variable {name!r} has missing texts, which would be read as empty ones; give them a value with "
+            "fillna, or a _FillValue in the encoding"
+        )
 
 
 def _encoded_gaps(variable: xr.Variable) -> xr.Variable:

@@ -21,7 +21,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.encodable import as_coordinates, encodable, of_their_type, with_gaps
+from cfagg.writing.encodable import as_coordinates, check_type, encodable, of_one_type, of_their_type, with_gaps
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
@@ -85,17 +85,15 @@ def _job(name: str, variable: Any) -> _Job:
     """Return the job that writes a variable."""
     from xarray.conventions import encode_cf_variable
 
-    if not isinstance(variable.dtype, np.dtype):
-        kind = variable.dtype
-        raise UnsupportedError(
-            f"variable {name!r} is of type {kind}, which is not a NumPy type; convert it with astype"
-        )
+    check_type(variable, name)
     given = encodable(with_gaps(variable), name)
     try:
         encoded = encode_cf_variable(given, name=name)
     except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
     encoded = of_their_type(encoded, given, name)
+    if not encoded.chunks:
+        encoded = of_one_type(encoded)
     dtype = encoded.dtype
     if dtype.kind in "UT":
         encoded = encoded.astype(object)
