@@ -66,8 +66,10 @@ def name_flaw(name: str) -> str | None:
     return None
 
 
-def _attribute_flaw(name: str) -> str | None:
+def _attribute_flaw(name: Any) -> str | None:
     """Return why an attribute cannot have a name, or `None` if it can."""
+    if not isinstance(name, str):
+        return "the names of attributes are texts"
     return name_flaw(name) or ("the netCDF library reserves this name" if name in _RESERVED else None)
 
 

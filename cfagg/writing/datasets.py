@@ -66,7 +66,7 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
     taken = {str(d): n for d, n in dataset.sizes.items()} | dict.fromkeys(map(str, dataset.variables), -1)
     for given in dataset.variables:
         variable, name, reader = encoded[given], str(given), readers[given]
-        own = {k: v for k, v in variable.attrs.items() if v is not None}
+        own = {k: v for k, v in variable.attrs.items() if k != "_FillValue" or v is not None}
         if again and isinstance(named := own.pop("coordinates", None), str):
             own |= {"coordinates": kept} if (kept := " ".join(w for w in named.split() if w not in again)) else {}
         if isinstance(reader, AggregationReader):

@@ -265,6 +265,16 @@ def test_texts_that_netcdf_would_cut_off_or_lacks_are_refused(tmp_path: Path, va
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("attributes", [{"note": None}, {5: 1}])
+@pytest.mark.parametrize("of", ["variable", "coordinate", "dataset"])
+def test_attributes_that_netcdf_does_not_have_are_losses(tmp_path: Path, attributes: dict[Any, Any], of: str) -> None:
+    dataset = xr.Dataset({"v": ("x", [1, 2])}, {"x": [1, 2]})
+    {"variable": dataset.v, "coordinate": dataset.x, "dataset": dataset}[of].attrs |= attributes
+    with pytest.raises(LossError, match=r"attribute ('note'|5) \(.*\) is lost"):
+        cfagg.write(dataset, tmp_path / "a.nc")
+    assert len(cfagg.write(dataset, tmp_path / "a.nc", on_loss="drop").losses) == 1
+
+
 @pytest.mark.parametrize("name", ["a/b", "a ", "e\u0301", "-a", "", "a" * 300])
 @pytest.mark.parametrize("of", ["variable", "dimension", "attribute", "coordinate"])
 def test_names_that_netcdf_does_not_have_are_losses(tmp_path: Path, name: str, of: str) -> None:
