@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cfagg.formats.opening import leaves_traces
@@ -14,11 +14,12 @@ __all__ = ["expanded"]
 _ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
 
 
-def expanded(sources: Iterable[str]) -> Iterator[str]:
+def expanded(sources: Sequence[str]) -> Iterator[str]:
     """Yield the sources; for a directory that is not a store, the files and stores below it, by name.
 
     Symbolic links to directories are not followed, and names that begin with a dot are skipped. Directories that cannot
-    be listed are yielded themselves, so that they are reported. A directory with nothing to check raises `SourceError`.
+    be listed are yielded themselves, so that they are reported, and so is one of several with nothing to check; a
+    single one raises `SourceError`.
     """
     for source in sources:
         if not source or "://" in source or not os.path.isdir(source) or leaves_traces(source):  # noqa: PTH112
@@ -28,7 +29,9 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
         for path in _below(source):
             found = True
             yield path
-        if not found:
+        if not found and len(sources) > 1:
+            yield source
+        elif not found:
             from cfagg.errors import SourceError
 
             raise SourceError(f"{source} is a directory without netCDF files ({', '.join(_ENDS)}) or Zarr stores")

@@ -105,6 +105,15 @@ def test_a_directory_with_nothing_to_check_is_wrong_usage(paths, tmp_path, capsy
     assert "empty is a directory without netCDF files" in err
 
 
+@pytest.mark.parametrize("options", [[], ["--fix"]])
+def test_the_other_sources_are_checked_beside_a_directory_with_nothing_to_check(paths, tmp_path, capsys, options):
+    (tmp_path / "empty").mkdir()
+    status, out, err = run(capsys, "empty", paths["broken"], *options)
+    assert status == 2
+    assert "empty is not a Zarr store" in out + err
+    assert "broken" in out + err
+
+
 # ---- what is checked
 
 
