@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -100,7 +101,19 @@ def test_the_fill_value_of_characters_keeps_its_byte(tmp_path: Path, fill: bytes
         assert raw(tmp_path / "d.nc", "letter").getncattr("_FillValue") == fill
 
 
-def test_a_fill_value_that_xarray_writes_in_base_64_is_decoded(tmp_path: Path) -> None:
-    source = store(tmp_path / "a.zarr", 3, _FillValue=b"zz")
-    cfagg.convert(source, tmp_path / "b.zarr", zarr_format=2)
-    assert zarr.open_group(tmp_path / "b.zarr")["name"].fill_value == b"zz"
+@pytest.mark.parametrize("length", [1, 3])
+def test_a_fill_value_that_xarray_writes_in_base_64_is_decoded(tmp_path: Path, length: int) -> None:
+    name = ("x", np.array([b"a", b"z", b""], f"S{length}"), {}, {"_FillValue": b"z"})
+    xr.Dataset({"name": name}).to_zarr(tmp_path / "a.zarr", zarr_format=3)
+    cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2)
+    assert zarr.open_group(tmp_path / "b.zarr")["name"].fill_value == b"z"
+
+
+def test_a_fill_value_that_is_longer_than_characters_is_a_loss(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("letter", "S1", ("x",))[:] = np.array([b"a", b"\xc3"])
+    with h5py.File(tmp_path / "a.nc", "a") as file:
+        file["letter"].attrs["_FillValue"] = "\xc3\xa9"
+    with pytest.raises(LossError, match=r"'letter': attribute '_FillValue' .* is lost"):
+        cfagg.convert(tmp_path / "a.nc", tmp_path / "b.zarr")

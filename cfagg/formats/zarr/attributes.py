@@ -187,7 +187,7 @@ def _bytes(value: Any, length: int) -> bytes:
     given = value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
     text = given if isinstance(given, bytes) else jsonable(given)
     found = text.encode("utf-8") if isinstance(text, str) else text if isinstance(text, bytes) else bytes([text])
-    if len(found.rstrip(b"\0")) > length:
+    if len(found) > length:
         raise ValueError("longer than the values")
     return bytes(found)
 
