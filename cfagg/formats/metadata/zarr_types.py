@@ -67,7 +67,8 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     if format_ == 2 and declared is not None and not nczarr:
         variable.fill = _masked(variable, declared, document.get("dtype"))
     given = variable.attributes.pop("_FillValue", None)
-    if given is None and format_ == 2 and not nczarr:
+    other = variable.kind == "other" and document.get("dtype") != "|b1"  # the default of complex numbers is [0, 0]
+    if given is None and format_ == 2 and not nczarr and not other:
         fill = document.get("fill_value")
         given = value_of_json(fill) if fill not in (None, 0, "", False) and not isinstance(fill, dict) else None
         if isinstance(given, str) and variable.kind == "float":

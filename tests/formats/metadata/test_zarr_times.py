@@ -143,3 +143,13 @@ def test_units_are_those_of_the_numbers():
 def test_the_checker_says_that_netcdf_has_no_such_type(tmp_path):
     found = cfagg.check(store(tmp_path / "a", 3, time=times("s")))
     assert "TYP001" in {f.code for f in found.findings}
+
+
+def test_default_fill_values_of_times_and_complex_numbers_are_no_error(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    group.attrs["Conventions"] = "CF-1.13"
+    for name, values in [("time", times("s")), ("spectrum", np.array([1j, 2, 3]))]:
+        array = group.create_array(name, data=values)
+        array.attrs.update({"_ARRAY_DIMENSIONS": ["time"], "long_name": name})
+    found = cfagg.check(tmp_path / "a.zarr", data=True)
+    assert [str(f) for f in found.findings if f.attribute == "_FillValue"] == []
