@@ -37,6 +37,9 @@ DECODING = frozenset(
 #: Calendars of NumPy dates.
 _NUMPY = frozenset({"standard", "gregorian", "proleptic_gregorian"})
 
+#: Seconds of which 64 bits hold the nanoseconds.
+_SECONDS = 2**63 // 10**9
+
 
 @dataclass(frozen=True)
 class Form:
@@ -325,7 +328,10 @@ def _dates(values: Values, target: Form, where: str) -> Values:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # changed values are refused below
                 numbers, units, _ = times.encode_cf_datetime(present, target.units, calendar)
-            again = times.decode_cf_datetime(numbers, units, calendar, use_cftime=present.dtype.kind == "O")
+                # Dates counted from a year that nanoseconds do not reach become dates of cftime.
+                again = times.decode_cf_datetime(numbers, units, calendar, True if present.dtype.kind == "O" else None)
+            if again.dtype.kind == "O" and present.dtype.kind == "M":
+                again = np.array([v.isoformat() for v in again.ravel()], "M8[us]")
     except (ValueError, OverflowError, TypeError) as error:
         raise ConformError(f"{where} cannot be written in {target.units!r}: {error}") from error
     same_units = units == target.units if is_span else transform(units, calendar, target.units, calendar) == SAME
@@ -368,9 +374,11 @@ def _alike(again: Values, dates: Values) -> bool:
     """Return whether dates are equal to a microsecond, the rounding error of real numbers of days."""
     if dates.dtype.kind == "O":
         return all(abs((a - b).total_seconds()) < 1e-6 for a, b in zip(again.ravel(), dates.ravel(), strict=True))
-    kind = f"{dates.dtype.kind}8[ns]"
-    apart = again.astype(kind).astype(np.int64) - dates.astype(kind).astype(np.int64)
-    return not apart.any() or bool((np.abs(apart) < 1000).all())
+    kind = dates.dtype.kind
+    seconds = max(np.abs(v.astype(f"{kind}8[s]").astype(np.int64)).max() for v in (again, dates))
+    unit, close = ("ns", 1000) if seconds < _SECONDS else ("us", 1)
+    apart = np.subtract(*(v.astype(f"{kind}8[{unit}]").astype(np.int64) for v in (again, dates)))
+    return bool((np.abs(apart) < close).all())
 
 
 def _inexact(where: str, values: Values, bad: npt.NDArray[np.bool_], target: Form) -> ConformError:

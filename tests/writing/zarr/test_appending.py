@@ -626,6 +626,25 @@ def test_dates_of_cftime_are_brought_to_a_calendar_that_is_one_since_1582(
         cfagg.append(store, other, "time")
 
 
+@pytest.mark.parametrize(
+    ("units", "calendar", "day", "count"),
+    [
+        ("days since 0001-01-01", "proleptic_gregorian", "2010-03-01", 733831),
+        ("days since 0001-01-01", "standard", "2010-03-01", 733833),
+        ("days since 2000-01-01", "proleptic_gregorian", "1583-01-01", -152306),
+    ],
+)
+def test_dates_are_counted_from_years_that_nanoseconds_do_not_reach(
+    tmp_path: Path, units: str, calendar: str, day: str, count: int
+) -> None:
+    store = tmp_path / "a.zarr"
+    first = xr.Dataset({"v": ("time", [0.0])}, {"time": ("time", [-200000], {"units": units, "calendar": calendar})})
+    first.to_zarr(store)
+    more = xr.Dataset({"v": ("time", [1.0])}, {"time": np.array([day], "datetime64[s]")})
+    cfagg.append(store, more, "time")
+    assert zarr.open_group(store)["time"][:].tolist() == [-200000, count]
+
+
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_a_date_that_is_missing_is_refused_wherever_it_stands(tmp_path: Path, at: int) -> None:
     for dtype, message in (("int64", "no fill value"), ("float64", "'time' has missing values; pass any_order=True")):
