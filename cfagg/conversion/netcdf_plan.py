@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.arrays.characters import spelled
+from cfagg.arrays.fixed_length import spelled
 from cfagg.arrays.source import Group, OtherSource, Source
 from cfagg.conversion.chunks import auto_chunks, check_dimensions
 from cfagg.conversion.netcdf_storage import itemsize_of, storage_of

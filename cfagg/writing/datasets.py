@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.characters import dimension_of
+from cfagg.arrays.fixed_length import dimension_of
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.conventions.encoded import stored

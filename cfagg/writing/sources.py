@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.characters import spelled
+from cfagg.arrays.fixed_length import spelled
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.arrays.characters import CharacterReader, dimension_of, spelled
+from cfagg.arrays.fixed_length import CharacterReader, dimension_of, spelled
 from cfagg.arrays.given import DaskReader, MemoryReader
 from cfagg.arrays.reader import Reader
 from tests import strategies
