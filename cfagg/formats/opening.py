@@ -12,7 +12,6 @@ from cfagg.errors import AccessError, SourceError
 from cfagg.formats import cdl, classic, hdf5, kerchunk, pp
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.kinds import kind
-from cfagg.formats.zarr.documents import is_icechunk
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 from cfagg.storage.urls import Url
 
@@ -163,4 +162,8 @@ def is_repository(path: str | Url) -> bool:
             return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
         except AccessError:
             return False  # S3 reports this for objects that do not exist
+    if not os.path.isdir(path):  # noqa: PTH112
+        return False
+    from cfagg.formats.zarr.documents import is_icechunk
+
     return is_icechunk(path)
