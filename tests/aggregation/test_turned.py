@@ -573,3 +573,35 @@ def test_a_single_time_of_a_forecast_continues_several_ones(tmp_path: Path, step
     found = cfagg.aggregate(files, decode_times=False)
     assert found.tas.dims == found.time.dims == found.forecast_period.dims == ("time",)
     assert found.tas.values.tolist() == found.forecast_period.values.tolist() == [6, 12, 18]
+
+
+def test_coordinates_of_a_single_time_stay_scalar_beside_forecasts_of_several_that_it_does_not_continue(
+    tmp_path: Path,
+) -> None:
+    files = [
+        forecast_file(tmp_path / "0.nc", 0, [6, 12]),
+        forecast_file(tmp_path / "1.nc", 6, [18]),
+    ]
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.tas.dims == ("time",)
+    assert found.tas_1.dims == ()
+    assert found.sizes == {"time": 2, "bnds": 2}
+
+
+def test_bounds_of_times_end_with_their_vertices_though_another_file_has_a_single_start(tmp_path: Path) -> None:
+    start = {"standard_name": "forecast_reference_time", "units": "hours since 2000-01-01"}
+    files = []
+    for name, along, starts, steps in (("0.nc", (), np.array(0.0), [6, 12]), ("1.nc", ("start",), [24, 48], [12, 18])):
+        time = np.array(starts)[..., None] + steps
+        own = xr.Dataset({"tas": ((*along, "step"), time, {"standard_name": "air_temperature", "units": "K"})})
+        own.coords["start"] = (along, starts, start)
+        own.coords["step"] = ("step", steps, {"standard_name": "forecast_period", "units": "hours"})
+        own.coords["time"] = ((*along, "step"), time, {**start, "standard_name": "time", "bounds": "time_bnds"})
+        own["time_bnds"] = ((*along, "step", "bnds"), time[..., None] + [-6, 0])
+        own.to_netcdf(tmp_path / name)
+        files.append(tmp_path / name)
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.tas_1.shape == (2, 2)
+    bounds = found[found.time_1.attrs["bounds"]]
+    assert bounds.dims == (*found.time_1.dims, "bnds")
+    assert np.array_equal(bounds.values[..., 1], found.tas_1.values)

@@ -12,13 +12,18 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.described import UNNAMED, Companion, Described
 
-__all__ = ["places_of", "turned", "upright"]
+__all__ = ["places_of", "sorted_axes", "turned", "upright"]
 
 _ORDER = "order of the dimensions of {}, its own mirror image,"
 
 
+def sorted_axes(axes: Sequence[str], dims: int) -> tuple[str, ...]:
+    """Return the axes of the first `dims` dimensions in a canonical order, followed by the others."""
+    return (*sorted(axes[:dims]), *axes[dims:])
+
+
 def upright(values: npt.NDArray[Any], axes: Sequence[str]) -> npt.NDArray[Any]:
-    """Return values with their dimensions in the order of the names of axes."""
+    """Return values with their dimensions in the order of `sorted_axes`."""
     order = sorted(range(values.ndim), key=lambda d: axes[d] if d < len(axes) else "~")
     return values.transpose(order)
 
@@ -55,26 +60,19 @@ def places_of(part: Companion, axes: Sequence[str]) -> list[int]:
 def turned(described: Sequence[Described]) -> list[Described]:
     """Return descriptions in which companions of variables that may be joined have the order of the first.
 
-    That is the first with most dimensions; the others get those that they lack, with size 1.  Values that were not kept
-    stay unchanged.  It must be called before `members_of`.
+    Values that were not kept stay unchanged.  It must be called before `members_of`.
     """
     described = _swapped(described, _signatures(described))
     signature = _signatures(described)
     orders: dict[str, set[tuple[str, ...]]] = {}
     for parts in {id(d.parts): d.parts for d in described}.values():
         for name, part in parts.items():
-            if len(part.axes) > 1:
+            if len(part.shape) > 1:
                 orders.setdefault(name, set()).add(part.axes)
     several = {name for name, own in orders.items() if len(own) > 1}
     if not several:
         return list(described)
-    first: dict[Any, Companion] = {}
-    for one in {(id(d.signature), id(d.parts)): d for d in described}.values():
-        for name in several & one.parts.keys():
-            own = one.parts[name]
-            alike = signature[id(one.signature)], name, tuple(sorted(own.axes))
-            if len(own.shape) > len(first.setdefault(alike, own).shape):
-                first[alike] = own
+    first: dict[Any, tuple[str, ...]] = {}
     memo: dict[tuple[int, int], Mapping[str, Companion]] = {}
     out = []
     for one in described:
@@ -83,9 +81,10 @@ def turned(described: Sequence[Described]) -> list[Described]:
             parts = dict(one.parts)
             for name in several & parts.keys():
                 own = parts[name]
-                base = first[key[0], name, tuple(sorted(own.axes))]
-                wanted = _elements_first(base.axes, len(base.shape)) if own.role == "mesh" else base.axes
-                parts[name] = own if wanted == own.axes else _turned(own, wanted, base)
+                wanted = _elements_first(own.axes, len(own.shape)) if own.role == "mesh" else own.axes
+                n = len(own.shape)
+                base = first.setdefault((key[0], name, n, sorted_axes(own.axes, n)), wanted)
+                parts[name] = own if base == own.axes else _turned(own, base)
             changed = any(parts[name] is not one.parts[name] for name in several & parts.keys())
             memo[key] = parts if changed else one.parts
         out.append(one if memo[key] is one.parts else replace(one, parts=memo[key]))
@@ -213,18 +212,14 @@ def _renamed(one: Described, names: Mapping[str, str], first: Described) -> Desc
     )
 
 
-def _turned(own: Companion, axes: tuple[str, ...], base: Companion) -> Companion:
-    """Return a companion with its dimensions in the order of axes; those that it lacks and another has get size 1."""
+def _turned(own: Companion, base: tuple[str, ...]) -> Companion:
+    """Return a companion with its dimensions in the order of other axes."""
     n = len(own.shape)
-    places = turn_of(axes, own.axes)
-    if places is None or own.values is None:
+    turn = turn_of(own.axes[:n], base[:n])
+    if turn is None or own.values is None:
         return own
-    size = max(len(base.shape), *(place + 1 for place in places[:n]), 0)
-    lacking = tuple(k for k in range(size) if k not in places[:n])
-    names = dict(zip(places[:n], own.stated.dims, strict=False))
-    dims = [names.get(k, (base.stated.dims[k : k + 1] or axes[k : k + 1])[0]) for k in range(size)]
-    dims += own.stated.dims[n:]
-    values = np.expand_dims(own.values.transpose(np.argsort(places[:n])), lacking)
-    if values.dtype != object:
-        values = np.ascontiguousarray(values)
-    return replace(own, stated=replace(own.stated, dims=tuple(dims)), shape=values.shape, axes=axes, values=values)
+    dims = (*(own.stated.dims[d] for d in turn), *own.stated.dims[n:])
+    values = (
+        np.ascontiguousarray(own.values.transpose(turn)) if own.values.dtype != object else own.values.transpose(turn)
+    )
+    return replace(own, stated=replace(own.stated, dims=dims), shape=values.shape, axes=base, values=values)
