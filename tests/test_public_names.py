@@ -139,3 +139,8 @@ def test_one_name_of_a_variable_is_not_taken_for_its_letters() -> None:
 def test_chunks_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
     with pytest.raises(cfagg.errors.OptionError, match="chunks=5 is neither 'auto', 'partitions' nor a mapping"):
         cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks=5)  # type: ignore[arg-type]
+
+
+def test_an_error_about_text_for_chunks_names_mappings(tmp_path: Path) -> None:
+    with pytest.raises(cfagg.errors.UnsupportedError, match=r"'time=5' is not known; .* mappings such as {'time'"):
+        cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks="time=5")

@@ -95,7 +95,9 @@ def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
 def _chunks(chunks: str | Mapping[str, Any]) -> str | tuple[tuple[str, int], ...]:
     """Return checked chunks."""
     if isinstance(chunks, str):
-        _one_of("chunks", chunks, ("auto", "partitions"))
+        if chunks not in ("auto", "partitions"):
+            known = "'auto', 'partitions' and mappings such as {'time': 12}"
+            raise UnsupportedError(f"chunks={chunks!r} is not known; choose from {known}")
         return chunks
     if not isinstance(chunks, Mapping):
         raise OptionError(f"chunks={chunks!r} is neither 'auto', 'partitions' nor a mapping such as {{'time': 12}}")
