@@ -103,9 +103,9 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     reference = split_reference(text)
     if reference is not None and not known(reference[0]):
         reference = None  # such as "mins since", which libraries read
-    if reference is not None and c.version >= Version(1, 13):
-        return None  # the rules on reference times are more specific
     if reference is not None and v in time_like(c):
+        if c.version >= Version(1, 13):
+            return None  # the rules on reference times are more specific
         if not reference[2]:
             return None  # TIM001
         if v in invalid_references(c):

@@ -174,9 +174,10 @@ def test_units_that_udunits_does_not_know(units: str) -> None:
 
 
 def test_a_reference_time_that_is_none_is_told_before_its_own_rule_came() -> None:
-    text = 'units = "days since yesterday"'
+    text = 'standard_name = "time"\nunits = "days since yesterday"'
     assert codes(one(text, conventions="CF-1.12"), "UNI002") == ["UNI002"]
     assert codes(one(text), "UNI002") == []
+    assert codes(one(text), "TIM001") == ["TIM001"]
 
 
 def test_units_of_several_texts_are_told_once() -> None:
@@ -301,3 +302,10 @@ def test_units_of_time_that_only_cftime_knows_are_reported(unit: str, convention
     t:standard_name = "time" ; :Conventions = "{conventions}" ; data: t = 0, 1 ; }}"""
     (found,) = told(text, "UNI002")
     assert f"'{unit} since 2000-01-01' are not known to UDUNITS" in found
+
+
+@pytest.mark.parametrize("version", ["CF-1.12", "CF-1.13"])
+def test_data_in_time_since_no_datetime_are_in_unknown_units_for_no_other_rule_reads_them(version):
+    (message,) = told(one('units = "days since Jan 1, 2000"', conventions=version), "UNI002")
+    assert "'Jan 1, 2000' is not a datetime" in message
+    assert codes(one('units = "days since 2000-01-01 00:00:00 UTC"', conventions=version), "UNI002") == []
