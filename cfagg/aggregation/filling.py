@@ -77,7 +77,9 @@ class Builder:
         first = described[0]
         self.ragged, self.mesh = ragged_key(joined, rows, described), mesh_of(joined, rows, described)
         order = dimension_order(described, [n for n, k in self.number.items() if joined.boxes.extent[box, k] > 1])
-        alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
+        # The first of each kind, in the order of the members.
+        twice = [*described, *reversed(described)]
+        alike = list({(d.stated.dims, *d.along.items()): d for d in twice}.values())
         names: dict[str, str] = {}
         dims: dict[str, str] = {}
         own: list[str | None] = []

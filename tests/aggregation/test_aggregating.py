@@ -1062,3 +1062,17 @@ def test_a_scalar_coordinate_of_the_first_file_is_that_of_its_dimension_whatever
     for found in (made, cfagg.read(tmp_path / "out.nc", decode_times=False)):
         assert found.tas.dims == ("time",)
         assert found.tas.sel(time=[2, 0]).values.tolist() == [2, 0]
+
+
+def test_dimensions_have_the_names_of_the_first_file_though_a_file_between_others_like_it_has_other_names(
+    tmp_path: Path,
+) -> None:
+    files = []
+    for day, name in enumerate(("time", "t", "time")):
+        own = xr.Dataset({"tas": (name, [1.0 * day], {"standard_name": "air_temperature", "units": "K"})})
+        own.coords[name] = (name, [day], {"standard_name": "time", "units": "days since 2000-01-01"})
+        own.to_netcdf(tmp_path / f"{day}.nc")
+        files.append(tmp_path / f"{day}.nc")
+    found = cfagg.aggregate(files, decode_times=False)
+    assert found.tas.dims == ("time",)
+    assert found.tas.sel(time=[2, 1]).values.tolist() == [2, 1]
