@@ -267,7 +267,8 @@ def convert(
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
     if kind != "zarr" or region is None:
-        request.refuse(frozenset({"region"}), f"{name} is not an existing Zarr store")
+        grows = "only cfagg.append (cfagg append) adds to a repository of Icechunk" if kind == "icechunk" else ""
+        request.refuse(frozenset({"region"}), grows or f"{name} is not an existing Zarr store")
     else:
         from cfagg.conversion.region import a_region, write_region
 

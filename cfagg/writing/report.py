@@ -42,6 +42,8 @@ class Report(WrittenReport):
         from cfagg.display.sizes import count_text
 
         counts = f"{count_text(len(self.variables), 'aggregation')} of {count_text(self.partitions, 'partition')}"
+        if not self.variables:
+            counts = "all values in the file itself,"
         more = f", {count_text(self.fragments, 'fragment')} written" if self.fragments else ""
         return f"{self.target}: {counts} in {self.dialect}{more}"
 

@@ -296,6 +296,8 @@ def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
         convert(path, store, chunks={"time": 3}, region={"time": slice(30, 60)})
     with pytest.raises(OptionError, match=r"leave out region="):
         convert(path, tmp_path / "a.nc", region={"time": slice(30, 60)})
+    with pytest.raises(OptionError, match=r"only cfagg.append .* adds to a repository of Icechunk: leave out region="):
+        convert(path, tmp_path / "a.icechunk", region={"time": slice(30, 60)})
     with pytest.raises(OptionError, match="would be too late: leave out verify="):
         convert(path, store, region={"time": slice(30, 60)}, verify=True)
     with pytest.raises(SourceNotFoundError):

@@ -572,3 +572,9 @@ def test_a_directory_that_another_process_writes_meanwhile_stays(tmp_path: Path)
     with pytest.raises(TargetExistsError, match="exists; replace it with overwrite"):
         write_directory(str(tmp_path / "a.parquet"), overtaken, overwrite=False)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.parquet", "theirs"]
+
+
+def test_the_report_on_references_without_any_says_that_the_values_are_inside(tmp_path: Path) -> None:
+    xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(tmp_path / "a.nc")
+    made = cfagg.index(tmp_path / "a.nc", to="kerchunk", output=tmp_path / "a.json")
+    assert str(made) == f"{tmp_path}/a.json: all values in the file itself, in kerchunk JSON"
