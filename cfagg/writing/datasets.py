@@ -302,7 +302,7 @@ def _plain(variable: xr.Variable, name: str, names: Mapping[str, int]) -> _Plain
         return found.reshape(*found.shape, 1).view("S1")[..., slices[-1]]
 
     fill = variable.attrs.get("_FillValue")
-    if fill is not None and len(fill) > 1:
+    if fill is not None and not (isinstance(fill, str | bytes) and len(fill) == 1):
         raise UnsupportedError(
             f"variable {name!r} has the fill value {fill!r}, but bytes are written to netCDF as arrays of characters, "
             "which have a single one; remove it from the encoding, or write text (variable.astype(str))"
