@@ -81,6 +81,7 @@ class _Coder(CFDatetimeCoder):
         decode = partial(
             _decoded,
             dtype=made.dtype,
+            whole=variable.shape,
             fill=fill,
             where=f"{variable.encoding.get('source', 'dataset')}: variable {name!r}",
             units=units,
@@ -135,11 +136,17 @@ def _known(values: Any, *, fill: Any) -> npt.NDArray[Any]:
     return np.where(_missing(given, fill), given.dtype.type(0), given)
 
 
-def _decoded(values: Any, *, dtype: np.dtype[Any], fill: Any, where: str, **decoding: Any) -> npt.NDArray[Any]:
-    """Return dates, NaN or NaT where they are missing or, if there is no other way, unwritten."""
+def _decoded(
+    values: Any, *, dtype: np.dtype[Any], whole: tuple[int, ...], fill: Any, where: str, **decoding: Any
+) -> npt.NDArray[Any]:
+    """Return dates, NaN or NaT where they are missing or, if there is no other way, unwritten.
+
+    Of a variable that xarray took for dates of NumPy, because the first and the last are, others may be out of their
+    range.  Only all of them are given as dates of cftime: Dask would turn parts of both types into other dates.
+    """
     given = np.asarray(values)
-    without = np.zeros(given.shape, bool) if dtype.kind == "M" else _missing(given)  # xarray knows NaT
-    for missing in (without, _missing(given, fill)):
+    # xarray knows NaT, but beside it takes times that nanoseconds do not reach for others.
+    for missing in (_missing(given), _missing(given, fill)):
         known = given[~missing]
         if given.size and not known.size:
             return np.full(given.shape, _no_date(dtype))
@@ -150,6 +157,12 @@ def _decoded(values: Any, *, dtype: np.dtype[Any], fill: Any, where: str, **deco
         except (OverflowError, ValueError) as raised:
             error, far = raised, known[np.abs(known.astype("f8")).argmax()]
             continue
+        if found.dtype.kind == "O" and dtype.kind == "M" and given.shape != whole:
+            date, unit = max(found.flat, key=lambda one: abs(one.year - 1970)), np.datetime_data(dtype)[0]
+            raise CalendarError(
+                f"{where}: the date {date} is out of the range of datetime64[{unit}], the type that its first and last "
+                "dates have; pass decode_times=xarray.coders.CFDatetimeCoder(time_unit='s'), or use_cftime=True there"
+            )
         if missing.any():
             found[missing] = _no_date(found.dtype)
         return found

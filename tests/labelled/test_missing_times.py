@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cftime
 import netCDF4
 import numpy as np
 import pytest
@@ -151,3 +152,30 @@ def test_missing_integers_in_units_of_time_are_nan(tmp_path: Path) -> None:
     assert cfagg.read(path, decode_timedelta=True).since_rain.dtype == "m8[ns]"
     cfagg.write(cfagg.read(path), tmp_path / "b.nc")
     assert cfagg.open_aggregation(tmp_path / "b.nc", "since_rain").partitions.file_name(0) == "a.nc"
+
+
+@pytest.mark.filterwarnings("ignore:Unable to decode time axis")
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("far", [-182621, 2900000])
+def test_dates_that_nanoseconds_do_not_reach_are_right_beside_missing_ones(
+    tmp_path: Path, dtype: str, far: int
+) -> None:
+    path = made(tmp_path / "a.nc", dtype, -999, [0, -999, far, 3], "proleptic_gregorian")
+    cfagg.convert(path, tmp_path / "a.zarr")
+    expected = cftime.num2date([0, far, 3], "days since 2000-01-01", "proleptic_gregorian")
+    for found in (cfagg.read(path), cfagg.aggregate([path]), cfagg.read(tmp_path / "a.zarr")):
+        dates = found.when.values
+        assert found.when.isnull().values.tolist() == [False, True, False, False]
+        assert [dates[0], *dates[2:]] == expected.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Unable to decode time axis")
+def test_parts_of_dates_that_nanoseconds_do_not_reach_are_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.nc", "i4", -999, [0, 1, -182621, 3], "proleptic_gregorian")
+    said = r"'when': the date 1500-01-01 .* is out of the range of datetime64\[ns\]"
+    with pytest.raises(CalendarError, match=said):
+        cfagg.read(path).chunk(x=2).when.compute()
+    with pytest.raises(CalendarError, match=said):
+        cfagg.read(path).when[2:].load()
+    seconds = cfagg.read(path, decode_times=xr.coders.CFDatetimeCoder(time_unit="s")).chunk(x=2).when.values
+    assert seconds[2] == np.datetime64("1500-01-01")
