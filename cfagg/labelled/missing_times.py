@@ -73,10 +73,11 @@ class _Coder(CFDatetimeCoder):
 
     def decode(self, variable: Variable, name: Any = None) -> Variable:
         """Return the decoded variable, or the variable itself if it has no times."""
-        fill = _unwritten(variable)
+        fill, given = _unwritten(variable), variable
+        variable = _without_large(variable)
         made = self._typed(variable, name, fill)
         if made is variable:
-            return made
+            return given
         units, calendar = made.encoding["units"], made.encoding.get("calendar")
         decode = partial(
             _decoded,
@@ -117,6 +118,31 @@ def _unwritten(variable: Variable) -> float | None:
     dtype = np.dtype(variable.encoding.get("dtype", variable.dtype))
     said = {"_FillValue", "scale_factor", "add_offset"} & (variable.attrs.keys() | variable.encoding.keys())
     return None if said or dtype.kind != "f" else default_fill(dtype)
+
+
+def _without_large(variable: Variable) -> Variable:
+    """Return times in which unsigned fill values that no signed integer equals are missing; xarray makes dates of them.
+
+    It takes integers for signed ones before it looks for missing ones.
+    """
+    said = variable.encoding
+    # In Zarr, the fill value of the array has the type as stored.
+    types = [said.get("dtype"), *(getattr(said.get(key), "dtype", None) for key in ("fill_value", "_FillValue"))]
+    stored = next((one for one in types if one is not None), None)
+    if variable.dtype != np.int64 or not isinstance(stored, np.dtype) or stored != np.uint64:
+        return variable
+    given = [np.ravel(said[key]) for key in ("_FillValue", "missing_value") if key in said]
+    large = [int(v) - 2**64 for own in given for v in own.tolist() if isinstance(v, int) and v >= 2**63]
+    if not large:
+        return variable
+    data = _lazily(variable, partial(_replaced, large=large), variable.dtype)
+    return Variable(variable.dims, data, variable.attrs, variable.encoding, fastpath=True)
+
+
+def _replaced(values: Any, *, large: list[int]) -> npt.NDArray[Any]:
+    """Return integers with what xarray takes for missing in place of some."""
+    given = np.asarray(values)
+    return np.where(np.isin(given, large), _NAT, given)
 
 
 def _missing(values: npt.NDArray[Any], fill: Any = None) -> npt.NDArray[np.bool_]:

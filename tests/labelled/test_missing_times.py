@@ -179,3 +179,15 @@ def test_parts_of_dates_that_nanoseconds_do_not_reach_are_refused(tmp_path: Path
         cfagg.read(path).when[2:].load()
     seconds = cfagg.read(path, decode_times=xr.coders.CFDatetimeCoder(time_unit="s")).chunk(x=2).when.values
     assert seconds[2] == np.datetime64("1500-01-01")
+
+
+@pytest.mark.parametrize("calendar", ["standard", "360_day"])
+@pytest.mark.parametrize("fill", [2**64 - 1, 2**63, 7])
+def test_unsigned_times_with_large_fill_values_are_missing(tmp_path: Path, calendar: str, fill: int) -> None:
+    path = made(tmp_path / "a.nc", "u8", fill, [1, fill, 3], calendar)
+    stores = [tmp_path / f"{n}.zarr" for n in (2, 3)]
+    for n, store in enumerate(stores, 2):
+        cfagg.convert(path, store, zarr_format=n)
+    for found in (cfagg.read(path), cfagg.read(path, chunks={}), cfagg.aggregate([path]), *map(cfagg.read, stores)):
+        assert found.when.isnull().values.tolist() == [False, True, False]
+        assert found.when.encoding["_FillValue"] == fill
