@@ -42,6 +42,8 @@ ONLY_IN_PYTHON = frozenset(
         "start",
         "storage_options",
         "time",
+        "time_unit",
+        "use_cftime",
         "vertical",
     ]
 )
