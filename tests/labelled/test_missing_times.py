@@ -163,7 +163,9 @@ def test_dates_that_nanoseconds_do_not_reach_are_right_beside_missing_ones(
     path = made(tmp_path / "a.nc", dtype, -999, [0, -999, far, 3], "proleptic_gregorian")
     cfagg.convert(path, tmp_path / "a.zarr")
     expected = cftime.num2date([0, far, 3], "days since 2000-01-01", "proleptic_gregorian")
-    for found in (cfagg.read(path), cfagg.aggregate([path]), cfagg.read(tmp_path / "a.zarr")):
+    cfagg.convert(path, tmp_path / "b.nc", to="CF-1.13")
+    opened = cfagg.read(path), cfagg.read(tmp_path / "a.zarr"), xr.open_dataset(tmp_path / "b.nc", engine="cfagg")
+    for found in (*opened, cfagg.aggregate([path])):
         dates = found.when.values
         assert found.when.isnull().values.tolist() == [False, True, False, False]
         assert [dates[0], *dates[2:]] == expected.tolist()
