@@ -494,6 +494,8 @@ def unpack_wgdos(stored, shape, missing):
             zero, begin = text[begin : begin + shape[1]], begin + shape[1]
         text, bits, row, short = text[taken:], flags % 32, [], 0
         for column in range(shape[1]):
+            if zero[column] == "0" and missed[column] == "1":
+                return None
             if zero[column] == "0":
                 row.append(Fraction(0))
             elif missed[column] == "1":

@@ -46,7 +46,7 @@ def field(rows: list[list[int]], columns: int, exponent: int = 0) -> list[int]:
         (row(ONE, 64 | 2, "0010" + "0" * 28 + "01 10 11"), [1.25, 1.5, 1, 1.75]),
         (row(ONE, 128 | 2, "0110" + "0" * 28 + "01 10"), [0, 1.25, 1.5, 0]),
         (row(ONE, 224 | 2, "1000 0100 1110" + "0" * 20 + "11"), [MISSING, 1, 1.75, 0]),
-        (row(ONE, 160, "1000 0111"), [0, 1, 1, 1]),  # both missing and zero: the last map counts
+        (row(ONE, 160, "1000 1111"), [MISSING, 1, 1, 1]),
     ],
 )
 def test_a_row_of_each_kind(one: list[int], expected: list[float]) -> None:
@@ -74,6 +74,7 @@ def test_values_that_a_row_does_not_hold_are_missing_and_counted_and_the_next_ro
         field([row(ONE, 256)], 4),  # flags that there are not
         field([row(ONE, 0xFFFF)], 4),
         field([row(ONE, 32)], 4),  # a map that is not there
+        field([row(ONE, 160, "1000 0111")], 4),  # both missing and zero
         field([[ONE, 5, 0]], 4),  # words that are not there
         field([[ONE]], 4),
         field([], 4),

@@ -82,7 +82,8 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
     from cfagg.kernels.wgdos import unpack_wgdos
 
     words = _words(raw, form, shape)
-    out = np.empty(shape, f"f{form.word_size}")
+    # The packing of mo_pack takes the number of rows for that of columns; the values are in the order of the field.
+    out = np.empty((int(words[2]) & 0xFFFF, int(words[2]) >> 16), f"f{form.word_size}")
     lacking, row = unpack_wgdos(words, out, missing)
     if lacking < 0:
         raise PackedError(f"row {row:,} of WGDOS packing is damaged")
@@ -95,11 +96,11 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
             CfaggWarning,
             stacklevel=2,
         )
-    return out
+    return out.reshape(shape)
 
 
 def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
-    """Return the words of WGDOS packing, which include the shape, in native byte order."""
+    """Return the words of WGDOS packing, which include the shape, perhaps turned, in native byte order."""
     # They are big-endian, and in little-endian files swapped together with the file's words or on their own.
     whole = raw[: len(raw) // 8 * 8] if form.word_size == 8 else raw[: len(raw) // 4 * 4]
     orders = (">u4",) if form.byteorder == ">" else ("<u4", ">u4") if form.word_size == 4 else ("<u8", "<u4", ">u4")
@@ -107,7 +108,7 @@ def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uin
         words = np.frombuffer(whole, order)
         if order == "<u8":
             words = words.astype(">u8").view(">u4")
-        if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) != shape:
+        if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) not in (shape, shape[::-1]):
             continue
         if not 3 <= int(words[0]) <= len(words):
             raise PackedError(f"{len(words):,} words of WGDOS packing, whose header gives {int(words[0]):,}")

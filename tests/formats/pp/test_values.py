@@ -173,13 +173,20 @@ def test_a_row_of_wgdos_may_lack_one_value_which_is_missing_with_a_warning() -> 
     assert found.tolist() == [[1.5, 2, 8.5], [2048.5, 1, -5]]
 
 
+def test_wgdos_whose_numbers_of_rows_and_columns_are_swapped_keeps_the_order_of_the_field() -> None:
+    words = [10, 2**32 - 1, 2 << 16 | 3, 0x41100000, 4 << 16 | 1, 0x12000000, 0x41200000, 0, 0x41300000, 0]
+    found = stored(field(np.array(words, ">u4").tobytes(), LBPACK=1))
+    assert found.tolist() == [[1.5, 2, 2], [2, 3, 3]]
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         ({7: 12 << 16 | 0}, "row 1 of WGDOS packing holds fewer values"),  # three values
         ({4: 31 << 16 | 1}, "row 0 of WGDOS packing holds fewer values"),  # two values
         ({7: 5}, "row 1 of WGDOS packing is damaged"),
-        ({2: 2 << 16 | 3}, r"do not begin as WGDOS packing of shape \(2, 3\)"),
+        ({2: 2 << 16 | 3}, "row 2 of WGDOS packing is damaged"),  # the two rows as columns, of which there are three
+        ({2: 6 << 16 | 1}, r"do not begin as WGDOS packing of shape \(2, 3\)"),
         ({0: 9}, "8 words of WGDOS packing, whose header gives 9"),
         ({0: 2}, "8 words of WGDOS packing, whose header gives 2"),
         ({0: 7}, "row 1 of WGDOS packing is damaged"),
