@@ -48,8 +48,9 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
     -----
     A row is a word with its least value in IBM floating point (sign, base-16 exponent plus 64, 24-bit fraction), a word
     with flags and the number of words that follow, then maps of one bit a column, back to back and padded to a whole
-    word, and the other values as steps above the least one.  A bit of the zero map that is 0 means zero; a point that is
-    both missing and zero makes a row invalid.  Nothing after the words of a row is read as one of its values.  Source: Met Office, Unified Model documentation paper F3.
+    word, and the other values as steps above the least one. A bit of the zero map that is 0 means zero; a point that is
+    both missing and zero makes a row invalid. Nothing after the words of a row is read as one of its values. Source:
+    Met Office, Unified Model documentation paper F3.
     """
     rows, columns = out.shape
     end: Any = stored.size
