@@ -161,7 +161,15 @@ def read(
             # Others were requested, so what cannot be read is left out by choice.
             lost += found
             options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
-        except (ValueError, SourceError) as error:
+        except (ValueError, CfaggError) as error:
+            if kept is not None and engine == "zarr" and os.path.isdir(name):  # noqa: PTH112
+                from cfagg.labelled.zarr import unreadable_beside
+
+                found = unreadable_beside(name, group, kept, options)
+                if found:
+                    lost += found
+                    options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
+                    continue
             cause = error.__cause__ if isinstance(error, SourceError) else error
             if not isinstance(cause, ValueError) or isinstance(cause, CfaggError):
                 raise

@@ -30,6 +30,7 @@ from cfagg.errors import (
     SourceError,
     UnsupportedError,
 )
+from cfagg.errors.arguments import names
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import notes_of
@@ -51,6 +52,8 @@ from cfagg.storage.tree import listed
 from cfagg.storage.urls import Url
 
 __all__ = ["ZarrEntrypoint"]
+
+_DROP = "drop_variables"
 
 #: Maximum number of labels of a remote dimension that are kept in memory.
 _LABELS = 1 << 20
@@ -206,7 +209,9 @@ class ZarrEntrypoint(BackendEntrypoint):
                 zarr_format = zarr_format or (2 if known.read("zarr.json") is None else 3)
             store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")), coarse=True)
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
-            store = CheckedStore(filename_or_obj, allow=allow, coarse=True)
+            # What is left out need not be sound, nor in a place that may be read.
+            hidden = [f"{group or ''}/{name}".strip("/") for name in names(decoding.get("drop_variables") or (), _DROP)]
+            store = CheckedStore(filename_or_obj, allow=allow, coarse=True, hidden=hidden)
             # zarr-python keeps complete chunk grids in memory, so the number of chunks is checked first.
             _check_counts(store, group or "", chunked=chunked)
         else:
@@ -256,7 +261,37 @@ def _nodes(store: CheckedStore, group: str) -> list[str]:
     if listed(store.path, folder, store.allow) is None:
         return []
     prefix = group.strip("/") + "/" if group.strip("/") else ""
-    return [f"{prefix}{name}" for name in sorted(os.listdir(folder)) if not name.startswith(".")]  # noqa: PTH208
+    found = (f"{prefix}{name}" for name in sorted(os.listdir(folder)) if not name.startswith("."))  # noqa: PTH208
+    return [path for path in found if path not in store.hidden]
+
+
+def unreadable_beside(path: str, group: str | None, kept: Iterable[str], options: Mapping[str, Any]) -> list[str]:
+    """Return the members of a group of a local store that no dataset can have together with those that are kept.
+
+    `options` are those of `xarray.open_dataset`.
+    """
+    given = names(options.get(_DROP) or (), _DROP)
+    store = CheckedStore(path, allow=options.get("allow") or ())
+    here = [found.rpartition("/")[2] for found in _nodes(store, group or "")]
+    others = [name for name in here if name not in {*kept, *given}]
+
+    def opens(some: list[str]) -> bool:
+        left_out = [*given, *(name for name in others if name not in set(some))]
+        try:
+            xr.open_dataset(path, group=group, **{**options, _DROP: left_out}).close()
+        except (CfaggError, ValueError):
+            return False
+        return True
+
+    def with_more(some: list[str], more: list[str]) -> list[str]:
+        if opens([*some, *more]):
+            return [*some, *more]
+        half = len(more) // 2
+        return with_more(with_more(some, more[:half]), more[half:]) if half else some
+
+    # If those that are kept cannot be read alone, the reason is said best without others.
+    readable = with_more([], others) if opens([]) else []
+    return [name for name in others if name not in set(readable)]
 
 
 def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:

@@ -109,3 +109,25 @@ def test_texts_of_a_fixed_width_keep_it_and_stay_lazy(tmp_path, zarr_format, dty
         assert not found.v.variable._in_memory
         assert (found.v.dtype, found.v[:1].values.dtype) == (np.dtype("<U8"),) * 2
         assert found.v.values.tolist() == ["é", "", "abcd"]
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize("form", [2, 3])
+def test_variables_that_are_asked_for_are_read_whatever_is_wrong_with_others(
+    tmp_path: Path, form: Any, consolidated: bool
+) -> None:
+    root = zarr.open_group(tmp_path / "s.zarr", mode="w", zarr_format=form)
+    group = root.create_group("g")
+    for name, size in (("a", 2), ("cut", 2), ("outside", 2), ("longer", 3), ("other", 2)):
+        named: Any = {"dimension_names": ["x"]} if form == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["x"]}}
+        group.create_array(name, data=np.arange(1, size + 1), **named)
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path / "s.zarr")
+    folder = tmp_path / "s.zarr" / "g"
+    (folder / "cut" / (".zarray" if form == 2 else "zarr.json")).write_text("{")
+    (folder / "outside").rename(tmp_path / "elsewhere")
+    (folder / "outside").symlink_to(tmp_path / "elsewhere")
+    found = cfagg.read(tmp_path / "s.zarr", group="g", variables=["a", "other"])
+    assert (found["a"].values.tolist(), found["other"].values.tolist()) == ([1, 2], [1, 2])
+    with pytest.raises(cfagg.CfaggError, match=r"s\.zarr.*outside"):
+        cfagg.read(tmp_path / "s.zarr", group="g", variables=["a", "outside"], drop_variables="cut")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterable
@@ -16,6 +17,7 @@ from zarr.storage import LocalStore
 from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
+from cfagg.formats.zarr.consolidated import without_nodes
 from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 from cfagg.formats.zarr.vetting import vetted
@@ -34,13 +36,20 @@ _CONTEXT = Context()
 class CheckedStore(LocalStore):
     """A read-only directory whose files are opened by `cfagg.storage.tree`; links may point to `allow`.
 
-    `coarse` is as for `vetted`.
+    `coarse` is as for `vetted`; nodes whose paths are `hidden` are never opened.
     """
 
-    def __init__(self, root: str | Path, *, allow: Iterable[str | os.PathLike[str]] = (), coarse: bool = False) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        allow: Iterable[str | os.PathLike[str]] = (),
+        coarse: bool = False,
+        hidden: Iterable[str] = (),
+    ) -> None:
         super().__init__(os.path.abspath(root), read_only=True)  # noqa: PTH100
         self.path = str(self.root)
-        self.allow, self.coarse = prefixes(allow), coarse
+        self.allow, self.coarse, self.hidden = prefixes(allow), coarse, frozenset(hidden)
         # Stores always differ for dask, which otherwise could reuse results from before a write.
         self._token = uuid.uuid4().hex
 
@@ -67,7 +76,10 @@ class CheckedStore(LocalStore):
         data = found[0]
         if len(data) > MAX_DOCUMENT:
             raise LimitError(f"{path} has more than {MAX_DOCUMENT:,} bytes of metadata")
-        return cut(vetted(name, data, path, coarse=self.coarse), byte_range)
+        safe = vetted(name, data, path, coarse=self.coarse)
+        if self.hidden and name in ("zarr.json", ".zmetadata"):
+            safe = json.dumps(without_nodes(json.loads(safe), key.rpartition("/")[0], self.hidden)).encode()
+        return cut(safe, byte_range)
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -93,7 +105,8 @@ class CheckedStore(LocalStore):
         folder = f"{self.path}/{prefix}".rstrip("/")
         if await asyncio.to_thread(listed, self.path, folder, self.allow, _CONTEXT) is not None:
             for name in await asyncio.to_thread(os.listdir, folder):
-                yield name
+                if f"{prefix}/{name}".lstrip("/") not in self.hidden:
+                    yield name
 
 
 def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...]) -> bytes | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from cfagg.formats.zarr.creating import Documents
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 
-__all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group"]
+__all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group", "without_nodes"]
 
 #: The empty consolidated metadata of a group below the root.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
@@ -89,6 +90,22 @@ def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
     if not isinstance(held, dict) or not any(k.startswith(f"{group}/") for k in held):
         return None
     return {**root, "metadata": {k: v for k, v in held.items() if not k.startswith(f"{group}/")}}
+
+
+def without_nodes(document: Mapping[str, Any], group: str, hidden: AbstractSet[str]) -> dict[str, Any]:
+    """Return a ``zarr.json`` or ``.zmetadata`` of a group without the consolidated metadata of nodes, by their paths.
+
+    >>> without_nodes({"metadata": {".zgroup": {}, "a/.zarray": {}, "b/.zarray": {}}}, "g", {"g/b"})
+    {'metadata': {'.zgroup': {}, 'a/.zarray': {}}}
+    """
+    whole = document.get("consolidated_metadata") if "node_type" in document else document
+    held = _held(whole)
+    if held is None:
+        return dict(document)
+    front = f"{group}/" if group else ""
+    below = tuple(f"{path}/" for path in hidden)
+    kept = {key: found for key, found in held.items() if not f"{front}{key}/".startswith(below)}
+    return {**document, "metadata": kept} if whole is document else _with(document, kept)
 
 
 def _held(whole: Any) -> dict[str, Any] | None:
