@@ -91,7 +91,7 @@ def _job(name: str, variable: Any) -> _Job:
         encoded = encode_cf_variable(given, name=name)
     except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
-    encoded = of_their_type(encoded, given, name)
+    encoded = _as_booleans(of_their_type(encoded, given, name), given)
     if not encoded.chunks:
         encoded = of_one_type(encoded)
     dtype = encoded.dtype
@@ -104,6 +104,15 @@ def _job(name: str, variable: Any) -> _Job:
     native = dtype.newbyteorder("=")
     document = described(name, tuple(map(str, encoded.dims)), native, grid, encoded.attrs, None)
     return _Job(encoded, planned(name, document), document)
+
+
+def _as_booleans(encoded: Any, given: Any) -> Any:
+    """Return booleans, of which xarray's encoding makes the bytes that netCDF has instead, as they were."""
+    if given.dtype.kind != "b" or encoded.dtype.kind == "b" or encoded.attrs.get("dtype") != "bool":
+        return encoded
+    made = encoded.astype(bool)
+    made.attrs = {k: bool(v) if k == "_FillValue" else v for k, v in encoded.attrs.items() if k != "dtype"}
+    return made
 
 
 def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:

@@ -118,6 +118,17 @@ def test_a_type_that_numpy_does_not_have_is_refused(tmp_path: Path) -> None:
         cfagg.write(xr.Dataset({"a": ("x", pd.Categorical(["a", "b"]))}), tmp_path / "a.zarr")
 
 
+@pytest.mark.parametrize("chunks", [None, {"x": 1}])
+@pytest.mark.parametrize("fill", [None, False])
+def test_booleans_stay_booleans(fill: Any, chunks: Any, tmp_path: Path) -> None:
+    ds = xr.Dataset({"b": ("x", np.array([True, False]))})
+    ds["b"].encoding = {} if fill is None else {"_FillValue": fill}
+    cfagg.write(ds if chunks is None else ds.chunk(chunks), tmp_path / "a.zarr")
+    found: Any = zarr.open_group(tmp_path / "a.zarr", mode="r")["b"]
+    assert (found.dtype, found[:].tolist()) == (bool, [True, False])
+    assert dict(found.attrs) == ({} if fill is None else {"_FillValue": False})
+
+
 @pytest.mark.parametrize("preferred", [0, -1, "auto", None, (2, "a"), 2.0])
 def test_preferred_chunks_that_say_none_are_passed_over(preferred: Any, tmp_path: Path) -> None:
     ds = xr.Dataset({"a": ("x", np.arange(5))})
