@@ -296,15 +296,22 @@ class AggregationReader(Reader):
         values = self.aggregation.partitions.values
         if not np.ma.getmaskarray(values)[code]:
             return values[code]
-        if self.dtype.kind == "O":
-            found = [self.attributes.get(name) for name in ("_FillValue", "missing_value")]
-            return next((v for v in found if isinstance(v, str)), "")
-        fill = conform.master_fill(self.aggregation)
+        fill = self._fill()
         return default_fill(self.dtype) if fill is None else fill
+
+    def _fill(self) -> Any:
+        """Return the missing value of the array, as stored, or `None` if it has none; text always has one."""
+        if self.dtype.kind not in "OS" or "vlen" in (self.dtype.metadata or {}):
+            return conform.master_fill(self.aggregation)
+        said = [self.attributes.get(name) for name in ("_FillValue", "missing_value")]
+        texts = [v.decode("latin-1") if isinstance(v, bytes) else v for v in said]
+        if self.dtype.kind == "O":
+            return next((v for v in texts if isinstance(v, str)), "")
+        return next((v.encode() for v in texts if isinstance(v, str) and len(v.encode()) == 1), b"")
 
     def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Work:
         """Return the work of writing missing values."""
-        fill = conform.master_fill(self.aggregation)
+        fill = self._fill()
         if fill is None:
             if self.dtype.kind != "f":
                 raise ConformError(

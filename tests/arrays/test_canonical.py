@@ -268,6 +268,18 @@ def test_a_fragment_that_is_not_there_is_named_and_filled_only_on_request(tmp_pa
         data(path, missing="fill")
 
 
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize(
+    ("dtype", "attributes", "expected"),
+    [(str, {}, ""), (str, {"missing_value": "none"}, "none"), ("S1", {}, b""), ("S1", {"missing_value": "-"}, b"-")],
+)
+def test_text_of_a_fragment_that_is_not_there_is_the_missing_text_or_empty(
+    tmp_path, dialect, dtype, attributes, expected
+):
+    path = write(tmp_path, dialect, dtype=dtype, attributes=attributes)
+    assert set(cfagg.open_array(path, "tas", missing="fill")[:].ravel().tolist()) == {expected}
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("outer", WRITERS)
 @pytest.mark.parametrize("inner", [*WRITERS, "NCA-0.1"])
