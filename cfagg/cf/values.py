@@ -25,7 +25,10 @@ def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | 
     """
     if attributes.get(name) is None or (name == "missing_value" and text_missing(attributes)):
         return []
-    values = np.asarray(attributes[name]).ravel()
+    given = attributes[name]
+    values = np.asarray(given).ravel()
+    if values.dtype.kind == "f" and isinstance(given, list) and all(isinstance(v, int) for v in given):
+        return list(given)  # NumPy has no type for some that need the sign or all 64 bits, and would round them
     if name in _MISSING and _says_nan(values):
         values = np.full(values.shape, np.nan)
     if values.dtype.kind not in "iuf":

@@ -31,6 +31,12 @@ def test_beside_missing_value_alone_what_was_never_written_is_missing():
     assert Missing.of({"missing_value": np.int8(5)}, I1, I1, where="").fills == (5,)
 
 
+def test_integers_of_untyped_lists_are_not_rounded():
+    low, high, u8 = 3726219171203067543, 13383488565125974757, np.dtype("u8")
+    found = Missing.of({"valid_range": [low, high], "missing_value": [7, high - 1]}, u8, u8, netcdf=False, where="")
+    assert found.mask(np.array([low - 1, low, high - 1, high], u8)).tolist() == [True, False, True, False]
+
+
 def test_a_missing_value_beyond_the_type_makes_no_infinity_missing():
     assert not Missing.of({"missing_value": 1e300}, F4, F4, where="").mask(np.float32([np.inf])).any()
 
