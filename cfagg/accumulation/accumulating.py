@@ -31,6 +31,7 @@ from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.tree import prefixes
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+from cfagg.writing.zarr.group_state import recover
 
 __all__ = ["accumulate", "accumulated_arrays", "carry_out", "update"]
 
@@ -185,6 +186,8 @@ def accumulate(
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run:
+        if recover(place_of_array(array)):
+            array = open_array(order.store, order.variable, allow=places)
         finish_dead(array)
     return carry_out(order, threads=threads, client=client, dry_run=dry_run, progress=progress)
 

@@ -15,6 +15,8 @@ import cfagg
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import StaleAccumulationWarning, StaleError
+from cfagg.formats.zarr import open_array
+from cfagg.writing.zarr import local_place
 from tests.durability.tracing import forked
 from tests.killing import ended
 
@@ -80,6 +82,29 @@ def test_killed_appends_leave_accumulations_that_are_right_or_refused_and_grow_o
     assert answered > 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr"]
     assert not any(p.name.startswith(".") for p in store.iterdir())
+
+
+def test_a_refresh_undoes_first_what_a_killed_append_did_not_publish(tmp_path, monkeypatch):
+    store = tmp_path / "a.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # consolidated metadata are no part of Zarr 3
+        dataset(0, 6).to_zarr(store, encoding={name: {"chunks": (3, 2, 3)} for name in VALUES}, consolidated=True)
+    for name in VALUES:
+        accumulate(store, name)
+
+    def killed(folders, root):
+        if open_array(store, "tas").shape[0] > 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local_place, "sync_folders", killed)
+        ended(forked(lambda: cfagg.append(store, dataset(6, 9), "time")))
+    assert (store / ".cfagg-append").exists()
+    assert accumulate(store, "tas", refresh=True).action == "up to date"
+    assert not (store / ".cfagg-append").exists()
+    assert judge(store, xr.open_zarr(store, consolidated=True).sizes["time"]) == len(VALUES)
+    cfagg.append(store, dataset(6, 9), "time")
+    assert judge(store, 9) == len(VALUES)
 
 
 def test_two_processes_do_not_extend_the_same_accumulation(tmp_path):

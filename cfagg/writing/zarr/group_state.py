@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -20,9 +22,9 @@ from cfagg.errors import SourceError, TargetError, UnsupportedError
 from cfagg.formats.zarr.consolidated import consolidated
 from cfagg.formats.zarr.creating import Documents, document_bytes
 from cfagg.formats.zarr.documents import parse
-from cfagg.writing.zarr.place import Claim, Place
+from cfagg.writing.zarr.place import CLAIM, Claim, Place
 
-__all__ = ["GroupState", "Level", "Node", "digest", "load", "take_back"]
+__all__ = ["GroupState", "Level", "Node", "digest", "load", "recover", "take_back"]
 
 #: Number of documents that are read concurrently.
 _AT_ONCE = 16
@@ -323,6 +325,22 @@ def take_back(place: Place, claim: Claim) -> bool:
             place.swap(path, text.encode(), one[1])
     place.delete(_keys(leftover))
     claim.forget()
+    return True
+
+
+def recover(place: Place) -> bool:
+    """Do what the next append would do first after a killed one; return whether there was one and no other is at work.
+
+    Arrays may have been longer than what is published, until now.
+    """
+    if not (place.read(CLAIM) if place.remote else os.path.isdir(f"{place.store}/{CLAIM}")):  # noqa: PTH112
+        return False
+    with ExitStack() as stack:
+        try:
+            claim = stack.enter_context(place.writer("appending"))
+        except TargetError:
+            return False  # another process is at work, or the store cannot be written to
+        take_back(place, claim)
     return True
 
 
