@@ -141,10 +141,11 @@ class _Copying:
     def group(self, group: Group) -> Content:
         """Return one group and its descendants."""
         variables: dict[str, Held | Aggregated] = {}
-        dimensions = dict(group.public_dimensions if self.to == "CF-1.13" else group.dimensions)
+        public, held_along = group.public_dimensions, self._held_along(group)
+        dimensions = {dim: n for dim, n in group.dimensions.items() if dim in public or dim in held_along}
         for name, one in (group.variables | group.private).items():
             path, private = _path(group, name), name in group.private
-            if private and (self.to == "CF-1.13" or not (is_private(one.attributes) or path in self.holding)):
+            if private and not self._holds_values(path, one):
                 continue  # the new file describes its fragments itself
             if not private and self.wanted is not None and path not in self.wanted:
                 continue
@@ -168,6 +169,15 @@ class _Copying:
             variables,
             tuple(self.group(inner) for inner in group.groups.values()),
         )
+
+    def _holds_values(self, path: str, one: Variable | Aggregation) -> bool:
+        """Return whether a private variable holds values of partitions to which the new file can refer."""
+        return self.to != "CF-1.13" and (is_private(one.attributes) or path in self.holding)
+
+    def _held_along(self, group: Group) -> set[str]:
+        """Return the names of dimensions that such variables of a group and those below it span."""
+        found = ((_path(g, name), one) for g in group.walk() for name, one in g.private.items())
+        return {dim for path, one in found if self._holds_values(path, one) for dim in one.dims}
 
     def _said(self, attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str) -> Mapping[str, Any]:
         """Return attributes in netCDF types; those of netCDF files already are, but for their fill values."""

@@ -59,6 +59,16 @@ def in_variables(path, fragments, dims, cells):
     return path
 
 
+@pytest.mark.parametrize("to", WRITTEN)
+@pytest.mark.parametrize("name", ["cf.nc", "cfa.nc"])
+def test_dimensions_that_only_describe_fragments_are_not_copied(tmp_path, name, to):
+    nca_files.fragment(tmp_path / "one.nc", "tas", VALUES, ("a", "b"))
+    path = in_variables(tmp_path / name, ["one.nc"], ("a", "b"), [(4,), (4,)])
+    cfagg.convert(path, tmp_path / "out.nc", to=to)
+    with netCDF4.Dataset(tmp_path / "out.nc") as file:
+        assert {"f0", "f1", "i_2", "j_2"}.isdisjoint(file.dimensions)
+
+
 @pytest.mark.parametrize("name", ["cf", "cfa"])
 @pytest.mark.parametrize("to", WRITTEN)
 def test_fragments_without_dimensions_of_size_1_are_read_after_each_translation(tmp_path, name, to):
