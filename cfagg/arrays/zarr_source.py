@@ -21,6 +21,7 @@ from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import open_store
 from cfagg.formats.metadata.zarr_nodes import Node, read_node
 from cfagg.formats.metadata.zarr_times import times_of
+from cfagg.formats.metadata.zarr_types import fill_of_text
 from cfagg.formats.opening import is_repository
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
@@ -179,6 +180,8 @@ def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkS
     attributes |= times_of(node.document, node.format, node.attributes) or {}
     # Zarr v2 has no other place for a missing value, so readers treat the fill value as one.
     own: Any = found.attributes.get("_FillValue") if found.fill is None else found.fill
+    if own is None and node.format == 3:
+        own = fill_of_text(found, node.document)
     if own is not None:
         attributes["_FillValue"] = own.reshape(-1)[0] if isinstance(own, np.ndarray) else own
     return Variable(found.name, found.dims, found.shape, _dtype(found, node), attributes)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -110,3 +111,20 @@ def test_texts_equal_to_the_fill_value_of_zarr_stay_missing_where_readers_have_s
             assert found.v.isnull().values.tolist() == [False, True, True]
     report = cfagg.convert(tmp_path / "a.zarr", tmp_path / "c.zarr", zarr_format=3)
     assert any("xarray masks text by them in v2 only" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_fill_values_of_characters_and_strings_come_back_from_zarr(tmp_path: Path, zarr_format: Any) -> None:
+    fills: dict[str, Any] = {"c": b" ", "d": b"\xff", "s": "none"}
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("n", 2)
+        for name, fill in fills.items():
+            file.createVariable(name, str if name == "s" else "S1", ("n",), fill_value=fill)
+            file[name][:] = np.array(["x", fill] if name == "s" else [b"x", fill], object if name == "s" else "S1")
+        file.createVariable("plain", "S1", ("n",))
+        file.createVariable("strings", str, ("n",))
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.zarr", zarr_format=zarr_format)
+    cfagg.convert(tmp_path / "b.zarr", tmp_path / "c.zarr")
+    cfagg.convert(tmp_path / "c.zarr", tmp_path / "d.nc")
+    with netCDF4.Dataset(tmp_path / "d.nc") as file:
+        assert {n: v.getncattr("_FillValue") for n, v in file.variables.items() if "_FillValue" in v.ncattrs()} == fills

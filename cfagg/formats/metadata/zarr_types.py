@@ -15,7 +15,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.fields import NON_FINITE, V3_TYPES, fill_number
 from cfagg.model.dataset import Kind, Variable
 
-__all__ = ["fill_attribute", "give_types", "kind_of"]
+__all__ = ["fill_attribute", "fill_of_text", "give_types", "kind_of"]
 
 #: Text types of Zarr v3.
 _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
@@ -87,6 +87,15 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
         given = _own_type(given, variable.dtype)
     variable.attributes["_FillValue"] = given
+
+
+def fill_of_text(variable: Variable, document: Mapping[str, Any]) -> str | bytes | None:
+    """Return the fill value of characters or texts of any length in Zarr v3, or `None` if it is the default."""
+    # xarray has no attribute for it, so it is where `_FillValue` of netCDF goes, and comes back from.
+    declared, name = document.get("fill_value"), named(document.get("data_type"))[0]
+    if not isinstance(declared, str) or not (variable.kind == "char" or name == "string"):
+        return None
+    return (declared if name == "string" else _decoded(declared)) or None
 
 
 def _masked(variable: Variable, declared: Any, given: Any) -> Any:
