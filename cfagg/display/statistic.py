@@ -42,6 +42,8 @@ class Selection:
     kind: str = "other"
 
     def __str__(self) -> str:
+        if not self.count:
+            return "nothing"
         if self.kind in ("latitude", "longitude") and (not self.units or self.units.startswith("degree")):
             wide = self.kind == "longitude" and abs(float(self.last) - float(self.first)) > 180
             # From 0° to 357°E is most of the Earth, which "0° to 3°W" would hide.
@@ -78,6 +80,8 @@ class Query:
 def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selection:
     """Return the selection of positions along one dimension, without reading values."""
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
+    if not at.size:
+        return Selection(None, None, 0, array.sizes[dim], "")
     if dim not in array.coords or array.coords[dim].ndim != 1:
         return Selection(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
     coordinate = array.coords[dim]

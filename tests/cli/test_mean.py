@@ -67,6 +67,16 @@ def test_a_mean_over_all_is_one_number_in_readable_lines(store, capsys):
     assert lines[-1] == f"  result     {float(array(store).mean()):.7g} K"
 
 
+def test_a_dimension_without_elements_has_a_mean_that_is_missing(tmp_path, capsys):
+    xr.DataArray(np.zeros((0, 3)), dims=("run", "x"), name="a").to_dataset().to_zarr(tmp_path / "a", consolidated=False)
+    accumulate(tmp_path / "a", "a")
+    status, out, _ = run(capsys, tmp_path / "a", "a")
+    assert status == 0
+    assert "  run     nothing (0)\n" in out
+    assert "  result  missing\n" in out
+    assert found(capsys, tmp_path / "a", "a")["selected"]["run"]["first"] is None
+
+
 def test_a_series_is_listed_with_its_ends_only_if_long(store, capsys):
     out = run(capsys, store, "tas", "--over", "lat,lon")[1].splitlines()
     assert "  result     time 730" in out
