@@ -14,8 +14,9 @@ from typing import Any
 from cfagg.formats.zarr.creating import Documents
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.formats.zarr.settings import unequal_chunks
 
-__all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group", "without_nodes"]
+__all__ = ["are_same", "consolidated", "listed", "with_group", "with_nodes", "without_group", "without_nodes"]
 
 #: The empty consolidated metadata of a group below the root.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
@@ -106,6 +107,29 @@ def without_nodes(document: Mapping[str, Any], group: str, hidden: AbstractSet[s
     below = tuple(f"{path}/" for path in hidden)
     kept = {key: found for key, found in held.items() if not f"{front}{key}/".startswith(below)}
     return {**document, "metadata": kept} if whole is document else _with(document, kept)
+
+
+def are_same(own: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
+    """Return whether the document of an array is the one that consolidated metadata hold, if only in other words."""
+    if own == held:
+        return True
+    # Writers leave out what has a default, and zarr-python, which consolidates, writes it.
+    plain = _in_full(own)
+    return plain is not None and plain == _in_full(held)
+
+
+def _in_full(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the document of an array as zarr-python writes it, or `None` if it does not read it."""
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.metadata import ArrayV2Metadata, ArrayV3Metadata
+
+    kind: Any = ArrayV2Metadata if document.get("zarr_format") == 2 else ArrayV3Metadata
+    try:
+        with unequal_chunks():
+            found = kind.from_dict(dict(document)).to_buffer_dict(default_buffer_prototype())
+        return {name: json.loads(text.to_bytes()) for name, text in found.items()}
+    except Exception:  # noqa: BLE001 - metadata of other software may raise anything
+        return None
 
 
 def _held(whole: Any) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from cfagg.conventions import limits
 from cfagg.errors import SourceError, TargetError, UnsupportedError
-from cfagg.formats.zarr.consolidated import consolidated
+from cfagg.formats.zarr.consolidated import are_same, consolidated
 from cfagg.formats.zarr.creating import Documents, document_bytes
 from cfagg.formats.zarr.documents import parse
 from cfagg.writing.zarr.place import CLAIM, Claim, Place
@@ -136,7 +136,7 @@ class GroupState:
         for node, key, one in zip(nodes, keys, found, strict=True):
             if one is None:
                 raise SourceError(f"{self.place.store} has no {key}, which its consolidated metadata list")
-            if parse(one[0], f"{self.place.store}/{key}") != node.document:
+            if not are_same(parse(one[0], f"{self.place.store}/{key}"), node.document):
                 raise TargetError(
                     f"{self.place.store}: array {node.path!r} differs from the consolidated metadata (shape "
                     f"{list(node.shape)}): other software has written it since; consolidate them again with "

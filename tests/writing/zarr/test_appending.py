@@ -763,6 +763,24 @@ def test_an_array_that_others_wrote_since_is_refused(tmp_path: Path) -> None:
     assert zarr.open_array(store / "tas").shape == (6, 3)
 
 
+@pytest.mark.parametrize(
+    ("form", "left_out"), [(2, ("dimension_separator", "filters")), (3, ("storage_transformers", "attributes"))]
+)
+def test_documents_that_leave_out_what_has_a_default_are_those_that_zarr_python_consolidates(
+    tmp_path: Path, form: Any, left_out: tuple[str, ...]
+) -> None:
+    store = tmp_path / "s.zarr"
+    named: Any = {"dimension_names": ["t"]} if form == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["t"]}}
+    zarr.open_group(store, mode="w", zarr_format=form).create_array("a", data=np.arange(3), chunks=(2,), **named)
+    path = store / "a" / ("zarr.json" if form == 3 else ".zarray")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({k: v for k, v in document.items() if k not in left_out}))
+    zarr.consolidate_metadata(store)
+    cfagg.append(store, {"a": ("t", np.arange(3, 5))}, "t")
+    found: Any = zarr.open_group(store, mode="r")["a"]
+    assert found[:].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_stores_that_are_none_are_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(SourceError, match="not a Zarr store"):
