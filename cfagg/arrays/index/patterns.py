@@ -128,7 +128,9 @@ def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: in
     offsets = _offsets(made, k, sizes, feeds, steps)
     is_row = bool((offsets == np.arange(size)).all())
     simple = [_simple(one, chunk, encoding) for one in requests]
-    is_plain = encoding.is_plain and len(simple) == 1 and simple[0].is_whole and simple[0].block == slice(0, size)
+    one = simple[0]
+    in_order = len(simple) == 1 and one.is_whole and isinstance(one.block, slice) and one.block == slice(0, size)
+    is_plain = encoding.is_plain and in_order
     return Pattern(
         encoding, chunk, simple, size, plain, offsets, is_row, is_plain, _is_copied(recipe, encoding, reader.dtype)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pickle
 import shutil
@@ -115,6 +116,25 @@ def test_points_of_files_of_every_kind_are_read_without_searching_in_them(
         reader.read([slice(None, None, -1), slice(3, 0, -2), slice(1, 6, 2)]), values[::-1, 3:0:-2, 1::2]
     )
     assert opened == []
+
+
+@pytest.mark.parametrize("how", MIXED, ids=str)
+def test_parts_that_count_down_or_list_indices_are_read_by_an_index(tmp_path: Path, how: dict[str, Any]) -> None:
+    made, values, places = make(tmp_path, [how])
+    parts = [
+        f"[(0, {n}, 1), {rows}, (5, -1, -1)]" for n in sorted(set(STEPS)) for rows in ("(3, -1, -1)", "[2, 0, 3, 1]")
+    ]
+    codes = [2 * sorted(set(STEPS)).index(n) + k % 2 for k, n in enumerate(STEPS)]
+    partitions = Partitions.build(
+        len(STEPS), file=made.partitions.file, address=0, part=codes, files=made.partitions.files, addresses=["tas"],
+        layouts=made.partitions.layouts, parts=parts,
+    )  # fmt: skip
+    expected, start = [], 0
+    for k, n in enumerate(STEPS):
+        expected.append(values[start : start + n, [2, 0, 3, 1] if k % 2 else slice(None, None, -1), ::-1])
+        start += n
+    reader = reader_of(tmp_path, dataclasses.replace(made, partitions=partitions), build_index(places))
+    assert np.array_equal(reader.read([slice(None)] * 3), np.concatenate(expected))
 
 
 PACKED = {"scale_factor": np.float32(0.5), "add_offset": np.float32(10), "_FillValue": np.int16(7)}
