@@ -6,6 +6,7 @@ the chunks, and errors for damaged metadata become cfagg errors that name the fi
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -57,6 +58,15 @@ _DROP = "drop_variables"
 
 #: Maximum number of labels of a remote dimension that are kept in memory.
 _LABELS = 1 << 20
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether asyncio should log an error: not if it is one of ours, of which the first has been raised."""
+    # zarr-python opens all arrays of a group at once, and leaves the errors of others than the first without a reader.
+    return not (isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], CfaggError))
+
+
+logging.getLogger("asyncio").addFilter(_is_news)
 
 
 class _Store(ZarrStore):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +133,14 @@ def test_variables_that_are_asked_for_are_read_whatever_is_wrong_with_others(
     assert (found["a"].values.tolist(), found["other"].values.tolist()) == ([1, 2], [1, 2])
     with pytest.raises(cfagg.CfaggError, match=r"s\.zarr.*outside"):
         cfagg.read(tmp_path / "s.zarr", group="g", variables=["a", "outside"], drop_variables="cut")
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_only_the_error_that_is_raised_is_told_if_many_arrays_are_damaged(tmp_path: Path, form: Any) -> None:
+    group = zarr.open_group(tmp_path / "s.zarr", mode="w", zarr_format=form)
+    for name in "abcd":
+        group.create_array(name, data=np.arange(2))
+        (tmp_path / "s.zarr" / name / (".zarray" if form == 2 else "zarr.json")).write_text("{")
+    code = "import sys, cfagg\ntry: cfagg.read(sys.argv[1])\nexcept cfagg.CfaggError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "s.zarr"], capture_output=True, text=True, check=True)
+    assert (done.stdout.count("is not JSON"), done.stderr) == (1, "")
