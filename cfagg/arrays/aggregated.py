@@ -304,10 +304,10 @@ class AggregationReader(Reader):
         if self.dtype.kind not in "OS" or "vlen" in (self.dtype.metadata or {}):
             return conform.master_fill(self.aggregation)
         said = [self.attributes.get(name) for name in ("_FillValue", "missing_value")]
-        texts = [v.decode("latin-1") if isinstance(v, bytes) else v for v in said]
         if self.dtype.kind == "O":
-            return next((v for v in texts if isinstance(v, str)), "")
-        return next((v.encode() for v in texts if isinstance(v, str) and len(v.encode()) == 1), b"")
+            return next((v for v in said if isinstance(v, str)), "")
+        characters = [v.encode() if isinstance(v, str) else v for v in said]
+        return next((v for v in characters if isinstance(v, bytes) and len(v) == 1), b"")
 
     def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Work:
         """Return the work of writing missing values."""

@@ -271,7 +271,13 @@ def test_a_fragment_that_is_not_there_is_named_and_filled_only_on_request(tmp_pa
 @pytest.mark.parametrize("dialect", WRITERS)
 @pytest.mark.parametrize(
     ("dtype", "attributes", "expected"),
-    [(str, {}, ""), (str, {"missing_value": "none"}, "none"), ("S1", {}, b""), ("S1", {"missing_value": "-"}, b"-")],
+    [
+        (str, {}, ""),
+        (str, {"missing_value": "none"}, "none"),
+        ("S1", {}, b""),
+        ("S1", {"missing_value": "-"}, b"-"),
+        ("S1", {"_FillValue": b"\xff"}, b"\xff"),
+    ],
 )
 def test_text_of_a_fragment_that_is_not_there_is_the_missing_text_or_empty(
     tmp_path, dialect, dtype, attributes, expected
