@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cfagg.arrays.identity import UNKNOWN, Identity, interchanged
@@ -40,9 +40,11 @@ Difference = tuple[str, str, Severity | None]
 
 def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     """Yield (rule, message, severity) for everything that prevents a variable from being a fragment."""
+    stated, wanted = wanted.layout.dims, _named(fragment, wanted)
     shape = list(_shape(fragment, wanted))
     yield from shape
     if not shape:
+        yield from _turned(fragment, wanted, stated)
         yield from _order(fragment, wanted)
         yield from (("REF012", message, None) for message in misplaced(fragment, _places(fragment, wanted)))
     kind = list(_kind(fragment, wanted.master))
@@ -50,6 +52,15 @@ def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     if not kind:
         yield from _units(fragment, wanted)
         yield from _missing(fragment, wanted.master)
+
+
+def _named(fragment: Variable, wanted: Expectation) -> Expectation:
+    """Return what is expected of a fragment whose dimensions, in CF, the names of the aggregation put in any order."""
+    dims, (names, _) = wanted.layout.dims, _dimensions(fragment, wanted)
+    if wanted.master.dialect != "CF" or len(set(names)) < len(names) or not set(names) <= set(dims):
+        return wanted
+    ordered = (*names, *(d for d in dims if d not in names))
+    return replace(wanted, layout=replace(wanted.layout, dims=ordered, flipped=()))
 
 
 def _dimensions(fragment: Variable, wanted: Expectation) -> tuple[list[str], list[int]]:
@@ -80,6 +91,18 @@ def _shape(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     elif wanted.master.dialect == "CF" and len(found) > len(expected):
         message = f"{fragment.path!r} has {len(found)} dimensions, more than the {len(expected)} of the aggregation"
         yield "REF005", message, None
+
+
+def _turned(fragment: Variable, wanted: Expectation, stated: tuple[str, ...]) -> Iterator[Difference]:
+    """Yield dimensions that only their names put in the order of the aggregation, as CF allows."""
+    wide = {d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1}
+    own, expected = ([d for d in dims if d in wide] for dims in (wanted.layout.dims, stated))
+    if own != expected:
+        message = (
+            f"{fragment.path!r} has the dimensions ({', '.join(own)}) instead of ({', '.join(expected)}): their names "
+            "put them right, but other software may take them in the order of the aggregation; write it in that order"
+        )
+        yield "REF006", message, "warning"
 
 
 def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
