@@ -37,6 +37,9 @@ def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
         said = "the netCDF library cannot write a file whose path is not UTF-8; give another name"
         raise OSError(errno.EILSEQ, said, os.fspath(path)) from error
     except OSError as error:
+        if os.sep == "/" and "\\" in os.fspath(path):
+            said = "the netCDF library takes the backslashes in its path for slashes; give another name"
+            raise OSError(errno.EINVAL, said, os.fspath(path)) from error
         if not has_locks(Path(path).parent):
             said = (
                 "its file system does not support locks, which the HDF5 library needs; set the environment variable "

@@ -309,6 +309,13 @@ def test_a_netcdf_file_whose_name_is_not_utf8_is_refused(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.skipif(os.sep != "/", reason="a backslash is a separator there")
+def test_backslashes_that_the_netcdf_library_misreads_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="backslashes in its path for slashes; give another name"):
+        cfagg.convert(sample("figure1.nca"), tmp_path / "a\\b.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("verb", ["aggregate", "index"])
 def test_an_output_without_a_name_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, str(sample("test1.nc")), "-o", ""]) == 2
