@@ -288,7 +288,8 @@ def unreadable_beside(path: str, group: str | None, kept: Iterable[str], options
     def opens(some: list[str]) -> bool:
         left_out = [*given, *(name for name in others if name not in set(some))]
         try:
-            xr.open_dataset(path, group=group, **{**options, _DROP: left_out}).close()
+            # Times that are not decoded are refused with a remedy, since they may be coordinates of what is kept.
+            xr.open_dataset(path, group=group, **{**options, _DROP: left_out, "decode_times": False}).close()
         except (CfaggError, ValueError):
             return False
         return True

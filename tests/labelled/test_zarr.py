@@ -144,3 +144,10 @@ def test_only_the_error_that_is_raised_is_told_if_many_arrays_are_damaged(tmp_pa
     code = "import sys, cfagg\ntry: cfagg.read(sys.argv[1])\nexcept cfagg.CfaggError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "s.zarr"], capture_output=True, text=True, check=True)
     assert (done.stdout.count("is not JSON"), done.stderr) == (1, "")
+
+
+def test_a_coordinate_with_times_that_are_not_decoded_is_never_left_out(tmp_path: Path) -> None:
+    time = ("t", [0.0, 1.0], {"units": "furlongs since 2000-01-01"})
+    xr.Dataset({"a": ("t", [1.0, 2.0])}, {"t": time}).to_zarr(tmp_path / "s.zarr")
+    with pytest.raises(cfagg.CfaggError, match=r"'t'.*decode_times=False"):
+        cfagg.read(tmp_path / "s.zarr", variables=["a"])
