@@ -87,7 +87,15 @@ class AggregationReader(Reader):
         self.encoding = {}
         self.label = f"file {access.parent}, variable {aggregation.name!r}"
         self._fragments = Fragments(
-            aggregation, access, AggregationReader, group, chain, word_size, substitutions or {}, lookup
+            aggregation,
+            access,
+            AggregationReader,
+            group,
+            chain,
+            word_size,
+            substitutions or {},
+            lookup,
+            missing=missing,
         )
         # One for each version, in the order in which they are tried.
         self._versions = (
@@ -123,6 +131,8 @@ class AggregationReader(Reader):
         """Return a reader that returns missing values for partitions declared missing, and raises errors elsewhere."""
         found = copy.copy(self)
         found.has_gaps = True
+        found._versions = tuple(replace(one, has_gaps=True) for one in self._versions)
+        found._fragments = found._versions[0]
         return found
 
     def refuse_changed(self) -> None:

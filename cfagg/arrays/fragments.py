@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy.typing as npt
 
@@ -73,6 +73,8 @@ class Fragments:
     substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of inner aggregations
     lookup: IndexLookup | None = None  # locations of chunks, so that files need not be searched for them
     identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, filled on demand
+    missing: Literal["error", "fill"] = "error"  # in inner aggregations, where a file is missing
+    has_gaps: bool = False  # whether their partitions that are declared missing are read as missing values
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
@@ -326,12 +328,15 @@ class Fragments:
         reader = self.reader(
             replace(inner, source=path),
             self.access.nested(path),
+            missing=self.missing,
             workers=1,
             group=group.path,
             chain=chain,
             word_size=self.word_size,
             substitutions=self.substitutions,
         )
+        if self.has_gaps:
+            reader = reader.with_gaps()
         layout = self._layout(i, header, where)
         self._check_order(layout, header, partial(identity_of, source, group.path), i)
         return Fragment(header, None, lambda slices: reader.read(list(slices)), where, layout=layout)

@@ -286,6 +286,30 @@ def test_text_of_a_fragment_that_is_not_there_is_the_missing_text_or_empty(
     assert set(cfagg.open_array(path, "tas", missing="fill")[:].ravel().tolist()) == {expected}
 
 
+def with_an_inner_gap(folder, name):
+    """Write an aggregation of another one, whose second fragment is missing."""
+    nca_files.fragment(folder / "p.nc", "tas", np.array([1.0, 2.0]), ["t"])
+    files.cfa(folder / "inner.nc", "tas", "f8", {"t": 4}, [[2, 2]], ["p.nc", name], ["tas", name and "tas"])
+    return files.cf(folder / "a.nc", "tas", "f8", {"t": 4}, [[4]], ["inner.nc"])
+
+
+@pytest.mark.parametrize("name", ["gone.nc", None])
+def test_missing_fragments_of_an_inner_aggregation_are_filled_on_request(tmp_path, name):
+    path = with_an_inner_gap(tmp_path, name)
+    with pytest.raises(FragmentNotFoundError, match=r"inner\.nc, variable 'tas', partition \(1,\)"):
+        data(path)
+    np.testing.assert_array_equal(data(path, missing="fill"), [1, 2, np.nan, np.nan])
+
+
+def test_fragments_that_an_inner_aggregation_declares_missing_are_written_as_missing_values(tmp_path):
+    with_an_inner_gap(tmp_path, None)
+    sub_array = {"shape": [4], "file": "inner.nc", "ncvar": "tas"}
+    turned = nca_files.array(["t"], [[0, 4]], lambda *_: {"directions": {"t": False}, "data": sub_array})
+    nca_files.aggregation(tmp_path / "turned.nca", "tas", "f8", {"t": 4}, turned, dims=["t"])
+    cfagg.convert(tmp_path / "turned.nca", tmp_path / "out.nc", to="CF-1.13", on_loss="materialise")
+    np.testing.assert_array_equal(data(tmp_path / "out.nc"), [np.nan, np.nan, 2, 1])
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("outer", WRITERS)
 @pytest.mark.parametrize("inner", [*WRITERS, "NCA-0.1"])
