@@ -35,6 +35,7 @@ from cfagg.errors import (
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from tests.aggregation.months import month, months
+from tests.formats.pp.making import field
 
 LAT = {"standard_name": "latitude", "units": "degrees_north"}
 LON = {"standard_name": "longitude", "units": "degrees_east"}
@@ -1076,3 +1077,56 @@ def test_dimensions_have_the_names_of_the_first_file_though_a_file_between_other
     found = cfagg.aggregate(files, decode_times=False)
     assert found.tas.dims == ("time",)
     assert found.tas.sel(time=[2, 1]).values.tolist() == [2, 1]
+
+
+#: Words of the header of a field of the Unified Model, version 6.6, which has no standard name and no units.
+UNNAMED = {"LBUSER7": 1, "LBUSER4": 34999, "LBSRCE": 6061111, "LBTIM": 1, "LBVC": 129, "BPLAT": 90}
+
+
+@pytest.mark.parametrize(
+    ("other", "joined"),
+    [
+        ({}, True),
+        ({"LBUSER4": 34998}, False),
+        ({"LBSRCE": 7031111}, False),
+        ({"LBUSER4": 0}, False),
+        ({"LBUSER4": 0, "LBFC": 942}, False),
+    ],
+)
+def test_fields_without_a_name_are_identified_by_their_code_and_the_version_of_the_model(
+    tmp_path: Path, other: dict[str, int], joined: bool
+) -> None:
+    for day in (1, 2):
+        header = UNNAMED | {"LBDAT": day} | (other if day == 2 else {})
+        (tmp_path / f"{day}.pp").write_bytes(field([day] * 6, **header))
+    found = cfagg.aggregate(sorted(tmp_path.glob("*.pp")))
+    arrays = [found[name] for name in found.data_vars if found[name].dims[-2:] == ("latitude", "longitude")]
+    assert len(arrays) == (1 if joined else 2)
+    if joined:
+        assert arrays[0].values[:, 0, 0].tolist() == [1, 2]
+
+
+def test_fields_of_old_files_are_identified_by_their_field_code(tmp_path: Path) -> None:
+    for day in (1, 2):
+        header = UNNAMED | {"LBUSER4": 0, "LBFC": 942, "LBDAT": day}
+        (tmp_path / f"{day}.pp").write_bytes(field([day] * 6, **header))
+    assert cfagg.aggregate(sorted(tmp_path.glob("*.pp")))["lbfc_942"].values[:, 0, 0].tolist() == [1, 2]
+
+
+def test_fields_on_several_pseudo_levels_are_joined_along_time(tmp_path: Path) -> None:
+    for day in (1, 2):
+        levels = [field([10 * n + day] * 6, **UNNAMED, LBDAT=day, LBUSER5=n) for n in (1, 2)]
+        (tmp_path / f"{day}.pp").write_bytes(b"".join(levels))
+    found = cfagg.aggregate(sorted(tmp_path.glob("*.pp")))["m01s34i999"]
+    assert found.dims == ("time", "pseudo_level", "latitude", "longitude")
+    assert found.values[:, :, 0, 0].tolist() == [[11, 21], [12, 22]]
+
+
+@pytest.mark.parametrize("files", [((1, 2), (3, 4)), ((1, 2, 3), (4,)), ((1,), (2,), (3,), (4,))])
+def test_fields_on_other_pseudo_levels_are_joined_along_these(tmp_path: Path, files: Sequence[Sequence[int]]) -> None:
+    for levels in files:
+        made = [field([n] * 6, **UNNAMED, LBUSER5=n) for n in levels]
+        (tmp_path / f"{levels[0]}.pp").write_bytes(b"".join(made))
+    joined = cfagg.aggregate(sorted(tmp_path.glob("*.pp")))
+    assert joined["m01s34i999"].dims == ("pseudo_level", "latitude", "longitude")
+    assert joined["m01s34i999"].values[:, 0, 0].tolist() == [1, 2, 3, 4]

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from cfagg.cf.joining.described import NAMING, UNNAMED, WITHIN, root_of
-from cfagg.cf.joining.identities import identity, length, unusable
+from cfagg.cf.joining.identities import code_of_model, identity, length, unusable
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
 from cfagg.cf.kinds_of_units import is_reference_time
@@ -113,9 +113,11 @@ class Gathering:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
                 self._index(name, position)
-            elif own:  # it cannot be joined, and keeps its coordinate
+            elif own:
                 self._axis(own[0])
-                self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
+                # Without a name it cannot be joined, and keeps its coordinate; those of the Unified Model have theirs.
+                if not own[0].is_coordinate or code_of_model(variable) is None:
+                    self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
         if features is not None:
             self._samples(links, features)
             return
@@ -264,6 +266,11 @@ class Gathering:
             known = self._identity(other)
             # The time since the reference time follows from these two.
             if known not in self.axes and not (known == "forecast_period" and names >= _TIMES):
+                self._axis(other)
+        # The Unified Model counts by numbers that CF does not name, such as pseudo levels.
+        for other in coordinates if code_of_model(self.variable) is not None else ():
+            counts = other.kind == "integer" and other.text("units") in (None, "1") and not self._identity(other)
+            if counts and not length(other) and other.name not in self.axes:
                 self._axis(other)
 
     def _promoted(self) -> None:

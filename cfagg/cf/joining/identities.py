@@ -23,7 +23,8 @@ from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
 __all__ = [
-    "DATASETS", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key", "unusable",
+    "DATASETS", "code_of_model", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key",
+    "unusable",
 ]  # fmt: skip
 
 #: CF attributes that describe the data, and are compared by their meaning, or not at all.
@@ -71,7 +72,17 @@ def field_identity(variable: Variable, options: Options) -> str | None:
     if options.variable_identities:
         return f"ncvar%{variable.name}"
     name = (variable.text("standard_name") or "").split()
-    return " ".join(name) if name else _relaxed(variable, options)
+    return " ".join(name) if name else _relaxed(variable, options) or code_of_model(variable)
+
+
+def code_of_model(variable: Variable) -> str | None:
+    """Return the code, with its version, by which the Unified Model identifies a quantity, or `None`."""
+    for name in ("um_stash_source", "um_field_code"):
+        code = variable.attributes.get(name)
+        if code is not None:
+            version = variable.text("um_version")
+            return f"{name}={frozen(code)}" + (f" of version {version}" if version else "")
+    return None
 
 
 def _relaxed(variable: Variable, options: Options) -> str | None:

@@ -10,6 +10,7 @@ from cfagg.cf.cell_methods import parse
 from cfagg.cf.grid_mapping_parameters import MAPPINGS
 from cfagg.cf.joining.gathering import Gathering
 from cfagg.cf.joining.identities import (
+    code_of_model,
     field_identity,
     frozen,
     identity,
@@ -237,7 +238,9 @@ class _Field(Gathering):
             return
         # What the numbers of flags mean is said by `flag_meanings`, which have to be equal.
         flags = "flag_meanings" in self.variable.attributes
-        of_units = self.variable.is_numeric and self.variable.text("units") is None and not flags
+        # What those of a code of the Unified Model mean is said by the model, whose table lacks the units of many.
+        known = flags or (name is not None and name == code_of_model(self.variable))
+        of_units = self.variable.is_numeric and self.variable.text("units") is None and not known
         bare = [name or self.variable.name] * of_units
         bare += [n for n, v in self.of.items() if v.text("units") is None and not v.is_text and not _is_counted(v)]
         self.problems += [f"{one!r} has no units" for one in bare]
