@@ -30,7 +30,7 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
     """Write a block, in the order and direction of the sub-array, to its place `target` in a master array."""
     view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
     if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
-        np.copyto(target, view)
+        np.copyto(target, view if recipe.texts is None else _with_texts(*recipe.texts, view, where))
         return
     if view.dtype.itemsize != recipe.source.itemsize or (view.dtype.kind == "f") != (recipe.source.kind == "f"):
         raise FragmentMismatchError(
@@ -53,6 +53,20 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
         _check_clash(recipe, view, out, where)
     if not target.dtype.isnative:
         target.view(recipe.target.newbyteorder(target.dtype.byteorder))[...] = out
+
+
+def _with_texts(own: tuple[Any, ...], wanted: tuple[Any, ...], view: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    """Return texts of which those that are missing are those of the master."""
+    texts = view.ravel().tolist()
+    valid = [text for text in texts if text in wanted and text not in own]
+    if valid:
+        raise ConformError(
+            f"{where}: the valid text {valid[0]!r} of the part read is a missing one of the aggregation ({len(valid)} "
+            "such texts); declare another _FillValue on the aggregation"
+        )
+    made = np.empty(len(texts), view.dtype)
+    made[:] = [wanted[0] if text in own else text for text in texts]
+    return made.reshape(view.shape)
 
 
 def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:

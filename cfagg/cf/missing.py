@@ -23,6 +23,7 @@ __all__ = [
     "declared_fill",
     "default_fill",
     "is_default_fill",
+    "missing_texts",
     "typed_fills",
     "warn_of_text",
 ]
@@ -136,6 +137,25 @@ def declared_fill(attributes: Mapping[str, Any], where: str) -> int | float | No
         for value in numbers(attributes, name, where):
             return value
     return None
+
+
+def missing_texts(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return the texts that attributes declare missing, as values of a type of texts; none for any other type.
+
+    >>> missing_texts({"missing_value": "-", "_FillValue": "none"}, np.dtype(object))
+    ('none', '-')
+    >>> missing_texts({"missing_value": "-", "_FillValue": "none"}, np.dtype("S1"))
+    (b'-',)
+    """
+    found: list[Any] = []
+    for name in ("_FillValue", "missing_value"):
+        for value in np.ravel(np.asarray(attributes.get(name), object)).tolist():
+            if dtype.kind in "OU" and isinstance(value, str):
+                found.append(str(value))
+            elif dtype.kind == "S" and isinstance(value, str | bytes):
+                raw = value.encode() if isinstance(value, str) else bytes(value)
+                found += [np.bytes_(raw).rstrip(b"\0")] if len(raw) <= dtype.itemsize else []
+    return tuple(dict.fromkeys(found))
 
 
 def typed_fills(values: Iterable[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:

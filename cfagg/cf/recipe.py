@@ -16,7 +16,7 @@ from cfagg.cf.calendars import transform
 from cfagg.cf.differences import change_of_temperatures
 from cfagg.cf.gather_rule import EXACT, GatherRule
 from cfagg.cf.header import Header
-from cfagg.cf.missing import Missing, declared_fill, default_fill, typed_fills
+from cfagg.cf.missing import Missing, declared_fill, default_fill, missing_texts, typed_fills
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.cf.units import SAME, Linear
 from cfagg.cf.values import integer_range, reinterpret, whole
@@ -42,7 +42,8 @@ class Recipe:
     real master, and an error in an integer one.  Valid stored values in the range `clash` may become `fill` and would
     then be mistaken for missing ones. `whole` means that computed values must be integers, because the master is an
     integer array without packing. With `dates`, a conversion of calendars, `scale` and `offset` unpack to the time of
-    the sub-array, and `pack` packs the results.
+    the sub-array, and `pack` packs the results.  Texts of the first of `texts` are missing, and become the first of the
+    second, which are those that are missing in the master.
     """
 
     axes: tuple[int, ...]
@@ -61,6 +62,7 @@ class Recipe:
     exact: tuple[int, int, int] | None = None
     dates: DateChange | None = None
     pack: Packing = field(default_factory=Packing)
+    texts: tuple[tuple[Any, ...], tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("dtype", "source", "target"):
@@ -116,7 +118,11 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
                 f"{where}: the sub-array has type {stored.name}, which cannot be converted to {dtype.name}, the type "
                 f"of {aggregation.name!r}; name the right variable"
             )
-        return Recipe(**placed, identity=True, source=stored, target=dtype)
+        texts = tuple(missing_texts(h.attributes, stored) for h in (header, aggregation))
+        differ = bool(texts[1]) and not set(texts[0]) <= set(texts[1])
+        return Recipe(
+            **placed, identity=not differ, source=stored, target=dtype, texts=(texts[0], texts[1]) if differ else None
+        )
 
     for kind, name in ((stored, header.variable), (dtype, aggregation.name)):
         if kind.kind == "f" and kind.itemsize not in {4, 8}:

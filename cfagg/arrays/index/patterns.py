@@ -138,6 +138,8 @@ def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: in
 
 def _is_copied(recipe: conform.Recipe, encoding: Encoding, dtype: np.dtype[Any]) -> bool:
     """Return whether values are written to the output unchanged, except missing ones."""
+    if recipe.texts is not None:
+        return False
     plain = recipe.dates is None and not recipe.whole and recipe.clash is None and recipe.rule.light
     return encoding.dtype == dtype and (recipe.identity or plain)
 
