@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.cf.joining import Options
+from cfagg.display.sizes import count_text
 from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import closest, flags, paths, shared
 from cfagg.errors.extras import check_chunks
@@ -151,7 +152,7 @@ def aggregate(
             groups[path] = xarray.open_dataset(opened, group=path, chunks=chunks, **decoding)
         except ValueError as error:
             if not isinstance(error, CfaggError):
-                refuse_undecodable(error, opened, made.source.path, path, decoding)
+                refuse_undecodable(error, opened, made.where, path, decoding)
             raise
     with_report(groups["/"], made.report)
     return tree_of(groups) if as_tree else groups["/"]
@@ -163,6 +164,15 @@ class Made(NamedTuple):
     source: JoinedSource
     report: Report
     index: Any
+
+    def where(self, variable: str, raw: Dataset) -> str:
+        """Return the files of a variable, if they are those of one array, or else of all."""
+        using = {n for n, v in raw.data_vars.items() if variable in (n, *v.coords)}
+        for group in self.report.groups:
+            if group.name.rpartition("/")[2] in using:
+                more = group.files.count - 1
+                return f"{group.files.first[0]}" + (f" and {count_text(more, 'other file')}" if more else "")
+        return self.source.path
 
 
 def output_of(

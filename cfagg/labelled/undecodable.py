@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,17 @@ from cfagg.labelled.missing_times import decoded_by_cf, no_time
 __all__ = ["refuse_undecodable"]
 
 
-def refuse_undecodable(error: Exception, source: Any, name: str, group: str | None, options: Mapping[str, Any]) -> None:
+def refuse_undecodable(
+    error: Exception,
+    source: Any,
+    name: str | Callable[[str, xarray.Dataset], str],
+    group: str | None,
+    options: Mapping[str, Any],
+) -> None:
     """Raise the error about the times of a source that xarray cannot decode with some options, if there are any.
 
-    `error` is what xarray raised; `name` stands for the source in the message.
+    `error` is what xarray raised; `name` stands for the source in the message, or returns what does, given the variable
+    and all of them undecoded.
     """
     if options.get("decode_times") is False:
         return
@@ -28,8 +35,9 @@ def refuse_undecodable(error: Exception, source: Any, name: str, group: str | No
             if isinstance(units, str) and " since" in units:
                 why = _reason(variable, units, None if calendar is None else str(calendar))
                 if why:
+                    where = name if isinstance(name, str) else name(str(path), raw)
                     raise CalendarError(
-                        f"{name}: variable {path!r}: {why}; decode_times=False leaves times undecoded"
+                        f"{where}: variable {path!r}: {why}; decode_times=False leaves times undecoded"
                     ) from error
 
 

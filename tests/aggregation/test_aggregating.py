@@ -1130,3 +1130,12 @@ def test_fields_on_other_pseudo_levels_are_joined_along_these(tmp_path: Path, fi
     joined = cfagg.aggregate(sorted(tmp_path.glob("*.pp")))
     assert joined["m01s34i999"].dims == ("pseudo_level", "latitude", "longitude")
     assert joined["m01s34i999"].values[:, 0, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_an_error_about_times_names_the_files_that_have_them(tmp_path: Path) -> None:
+    for name, calendar in (("a", "standard"), ("b", "gregorian_proleptic"), ("c", "gregorian_proleptic")):
+        times = {"units": f"days since 200{ord(name) - 97}-1-1", "calendar": calendar}
+        made = xr.Dataset({name: ("time", [1.0], {"standard_name": "air_temperature", "units": "K"})})
+        made.assign_coords(time=("time", [0], times)).to_netcdf(tmp_path / f"{name}.nc")
+    with pytest.raises(CalendarError, match=r"b\.nc.*: variable 'time.*'gregorian_proleptic'"):
+        cfagg.aggregate(sorted(tmp_path.glob("*.nc")))
