@@ -1106,6 +1106,23 @@ def test_fields_without_a_name_are_identified_by_their_code_and_the_version_of_t
         assert arrays[0].values[:, 0, 0].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(("version", "joined"), [("6.6", True), ("7.3", False)])
+@pytest.mark.parametrize("of_file", [False, True])
+def test_fields_and_netcdf_made_of_them_are_one_array(
+    tmp_path: Path, version: str, *, of_file: bool, joined: bool
+) -> None:
+    for day in (1, 2, 3):
+        (tmp_path / f"{day}.pp").write_bytes(field([day] * 6, **UNNAMED, LBDAT=day))
+    for day in (2, 3):
+        made = cfagg.read(tmp_path / f"{day}.pp").load()
+        (tmp_path / f"{day}.pp").unlink()
+        del made["m01s34i999"].attrs["um_version"]
+        (made if of_file else made["m01s34i999"]).attrs["um_version"] = version if day == 3 else "6.6"
+        made.to_netcdf(tmp_path / f"{day}.nc")
+    found = cfagg.aggregate(sorted(tmp_path.iterdir()))
+    assert found["m01s34i999"].values[:, 0, 0].tolist() == ([1, 2, 3] if joined else [1, 2])
+
+
 def test_fields_of_old_files_are_identified_by_their_field_code(tmp_path: Path) -> None:
     for day in (1, 2):
         header = UNNAMED | {"LBUSER4": 0, "LBFC": 942, "LBDAT": day}

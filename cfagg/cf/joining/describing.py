@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.described import GROWS, Companion, Coordinate, Described, Stated
-from cfagg.cf.joining.identities import frozen, units_key
+from cfagg.cf.joining.identities import VERSION, frozen, units_key
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
@@ -406,6 +406,6 @@ def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:
     """Return the attributes of a group that determine how its variables are described."""
     if options.equal_all or options.exist_all:
         return _frozen_items(attributes)
-    names = ("featureType", "external_variables", *options.equal, *options.exist)
+    names = ("featureType", "external_variables", VERSION, *options.equal, *options.exist)
     out = [(n, frozen(attributes[n])) for n in names if n in attributes]
     return (*out, *(n for n in (*options.dimension, *options.field_ancillaries) if n in attributes))

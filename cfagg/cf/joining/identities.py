@@ -20,11 +20,11 @@ from cfagg.cf.references import REFERRING
 from cfagg.cf.roles import place_of
 from cfagg.cf.units import linear_exact
 from cfagg.errors import CfaggError
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Group, Variable
 
 __all__ = [
-    "DATASETS", "code_of_model", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key",
-    "unusable",
+    "DATASETS", "VERSION", "code_of_model", "field_identity", "frozen", "identity", "length", "methods", "properties",
+    "units_key", "unusable",
 ]  # fmt: skip
 
 #: CF attributes that describe the data, and are compared by their meaning, or not at all.
@@ -47,6 +47,9 @@ DATASETS = (
     *("frequency", "driving_model_id", "driving_experiment_name", "driving_model_ensemble_member", "rcm_version_id"),
     *("bc_method_id", "target_institution_id", "run_id", "runid", "um_version", "platform", "instrument", "title"),
 )
+
+#: The version of the Unified Model, which determines the meaning of its codes.
+VERSION = "um_version"
 
 
 def identity(variable: Variable, options: Options) -> str | None:
@@ -80,7 +83,11 @@ def code_of_model(variable: Variable) -> str | None:
     for name in ("um_stash_source", "um_field_code"):
         code = variable.attributes.get(name)
         if code is not None:
-            version = variable.text("um_version")
+            places: tuple[Variable | Group, ...] = (
+                variable,
+                *variable.group.ancestors(),
+            )  # iris writes it once for all
+            version = next((text for place in places if (text := place.text(VERSION))), None)
             return f"{name}={frozen(code)}" + (f" of version {version}" if version else "")
     return None
 
