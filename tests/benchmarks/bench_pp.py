@@ -21,15 +21,13 @@ _FILES, _SECONDS = 120, 0.1
 
 
 def _packed(rows: int, columns: int, flags: int, bits: int) -> bytes:
-    """Return a field of random steps, with maps of every tenth point."""
+    """Return a field of random steps, with maps of every tenth point; no point is both missing and zero."""
     rng = np.random.default_rng(0)
     words: list[int] = [0, 2**32 - 10, columns << 16 | rows]
     for _ in range(rows):
-        maps = "".join(
-            "".join("1" if (x < 0.1) != (flag == 128) else "0" for x in rng.random(columns))
-            for flag in (32, 64, 128)
-            if flags & flag
-        )
+        missing, least, zero = (rng.random(columns) < 0.1 for _ in range(3))
+        of_flags = {32: missing, 64: least, 128: ~zero | missing}
+        maps = "".join("".join("01"[bit] for bit in of_flags[f].tolist()) for f in of_flags if flags & f)
         maps += "0" * (-len(maps) % 32)
         steps = "".join(f"{n:0{bits}b}" for n in rng.integers(0, 2**bits, columns).tolist())
         text = maps + steps + "0" * (-len(steps) % 32)

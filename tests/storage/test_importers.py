@@ -48,6 +48,7 @@ IMPORTERS = {
         "cfagg/formats/zarr/checked_store.py",  # stores that are not directories
         "cfagg/formats/zarr/zipped.py",  # members of bounded size
         "cfagg/formats/zarr/settings.py",  # opens what is not decoded here
+        "cfagg/formats/zarr/consolidated.py",  # completes documents in memory
         "cfagg/formats/metadata/stores.py",
         "cfagg/formats/metadata/remote_store.py",
         "cfagg/arrays/given.py",  # arrays that users give
