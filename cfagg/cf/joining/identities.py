@@ -83,10 +83,8 @@ def code_of_model(variable: Variable) -> str | None:
     for name in ("um_stash_source", "um_field_code"):
         code = variable.attributes.get(name)
         if code is not None:
-            places: tuple[Variable | Group, ...] = (
-                variable,
-                *variable.group.ancestors(),
-            )  # iris writes it once for all
+            # iris writes the version of all variables once.
+            places: tuple[Variable | Group, ...] = (variable, *variable.group.ancestors())
             version = next((text for place in places if (text := place.text(VERSION))), None)
             return f"{name}={frozen(code)}" + (f" of version {version}" if version else "")
     return None

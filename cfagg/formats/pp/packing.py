@@ -7,6 +7,7 @@ omitted (2: those on one side of a land-sea mask), which are stored (1 land, 2 s
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -104,11 +105,11 @@ def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uin
     # They are big-endian, and in little-endian files swapped together with the file's words or on their own.
     whole = raw[: len(raw) // 8 * 8] if form.word_size == 8 else raw[: len(raw) // 4 * 4]
     orders = (">u4",) if form.byteorder == ">" else ("<u4", ">u4") if form.word_size == 4 else ("<u8", "<u4", ">u4")
-    for order in orders:
+    for wanted, order in product((shape, shape[::-1]), orders):
         words = np.frombuffer(whole, order)
         if order == "<u8":
             words = words.astype(">u8").view(">u4")
-        if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) not in (shape, shape[::-1]):
+        if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) != wanted:
             continue
         if not 3 <= int(words[0]) <= len(words):
             raise PackedError(f"{len(words):,} words of WGDOS packing, whose header gives {int(words[0]):,}")
