@@ -228,13 +228,14 @@ def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
         return 141
     except Exception as error:  # noqa: BLE001  the outermost frame: beyond it there is only Python's own traceback
         _show_traceback(args)
-        _say(_as_options(_message(error)))
+        stopped, said = isinstance(error.__context__, KeyboardInterrupt), _as_options(_message(error))
+        # What ended the work comes first, then what remains of it or went wrong at its end.
+        _say(f"interrupted: {said}" if stopped and "interrupted" not in said else said)
         try:
             sys.stdout.flush()
         except OSError:  # the output device is full: Python must not fail a second time when it exits
             _drop(sys.stdout)
-        if isinstance(error.__context__, KeyboardInterrupt):
-            # The library has reported what remains of the work.
+        if stopped:
             return 130
         from cfagg.errors import LossError, UnreadableAggregationError
 

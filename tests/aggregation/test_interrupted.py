@@ -53,7 +53,7 @@ def test_an_interrupt_ends_all_processes_and_writes_nothing(tmp_path: Path) -> N
         for path in tmp_path.glob("out.nc*"):
             path.unlink()
     assert workers
-    assert (running.returncode, "interrupted" in said) == (130, True)
+    assert (running.returncode, "interrupted" in said) == (130, True), said
     # One that was just being started ends by itself once nobody asks it for anything.
     while any(Path(f"/proc/{n}").exists() for n in workers) and time.monotonic() < until:
         time.sleep(0.01)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from cfagg import errors as cfagg_errors
 from cfagg.cli import main as cli
 from cfagg.demo import sample
 
@@ -69,6 +70,16 @@ def test_debug_changes_no_status(capsys):
         shown = capsys.readouterr().err
         assert "Traceback" in shown
         assert "\x1b" not in shown
+
+
+def test_an_error_at_the_end_of_interrupted_work_is_told_with_the_interrupt(capsys):
+    def run(args):
+        error = cfagg_errors.TargetError("what is left")
+        error.__context__ = KeyboardInterrupt()
+        raise error
+
+    assert cli._guarded(run, cli.argparse.Namespace(debug=False)) == 130
+    assert "interrupted: error: what is left" in capsys.readouterr().err
 
 
 def test_every_problem_of_an_error_is_listed(capsys):
