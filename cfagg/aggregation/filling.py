@@ -147,9 +147,11 @@ class Builder:
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
         )  # fmt: skip
-        # Features of arrays without samples are those of the first ragged array, and of others with equal counts.
-        if dim is not None and self.ragged and self.contents.samples.setdefault(content, self.ragged) != self.ragged:
-            content = content, self.ragged
+        # Features of arrays without samples are those of the first ragged array, and of others with equal counts;
+        # places of arrays without a mesh are those of the first mesh.
+        links = self.ragged or (self.mesh.key if dim in self.mesh.dims else ())
+        if dim is not None and links and self.contents.linked.setdefault(content, links) != links:
+            content = content, links
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
         heads, part = dim == base, None  # it has the name of its dimension
@@ -161,7 +163,13 @@ class Builder:
             else:
                 of_mesh = dim in self.mesh.dims
                 sized = self._sized(dim, size) if of_mesh else ("dimension", dim, content)
+                if known is not None and self.contents.known(sized) is None:
+                    # Another array has the coordinate, but only one of the two names the mesh.
+                    self.contents.head(self.contents.variables[known].dims[0], sized)
                 new = self.contents.dimension(dim, size, sized, beside)
+                if known is not None and self.contents.variables[known].dims != (new,):
+                    content = content, new
+                    known = self.contents.known(content)
                 if of_mesh and not self.own:
                     # For arrays elsewhere on the mesh it is no coordinate, but a part of the mesh.
                     part = "companion", base, (new,), content_key(made.values), _frozen(made.master.all_attributes())
@@ -173,8 +181,8 @@ class Builder:
         name = known or (dims[identity] if heads else self.contents.free(base, content))
         if known is None:
             self._coordinate(name, spans, made, bounds, own[0], content)
-            if part is not None:
-                self.contents.head(name, part)
+        if part is not None and self.contents.known(part) is None:
+            self.contents.head(name, part)
         # Of a mesh, also arrays elsewhere use bounds.
         used = {k: v for k, v in stated.attributes.items() if k not in BOUNDS or part is not None}
         self._uses(content, name, used)

@@ -60,13 +60,13 @@ class Contents:
         self.places: dict[str, str] = {}
         #: Those of these names that denote variables of other files.
         self.outside: dict[str, frozenset[str]] = {}
-        #: How the samples of features are stored, by the key of the coordinate of these.
-        self.samples: dict[Any, Any] = {}
+        #: How the samples of features are stored, or the mesh of places, by the key of the coordinate of these.
+        self.linked: dict[Any, Any] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
         self._keys: dict[str, Any] = {}
         self._growing: tuple[dict[Any, Any], ...] = (
-            self.dimensions, self.variables, self.arrays, self.refers, self.places, self.outside, self.samples,
+            self.dimensions, self.variables, self.arrays, self.refers, self.places, self.outside, self.linked,
             self._numbers, self._known, self._keys,
         )  # fmt: skip
         self._undone: list[tuple[str, int]] = []

@@ -18,7 +18,6 @@ _SUBORDINATE = {*LISTS, *KEYED, *WITH_A_GRAMMAR} - {"ancillary_variables", "cell
 #: Attributes that make a variable a container or an index even if nothing refers to it.
 _STRUCTURAL = frozenset(
     {
-        "grid_mapping_name",
         "geometry_type",
         "interpolation_name",
         "interpolation_description",
@@ -78,9 +77,10 @@ class Roles:
 
     @cached_property
     def grid_mappings(self) -> set[Variable]:
-        """Grid mapping variables."""
+        """Grid mapping variables; not data that have the name of their mapping as an attribute of their own."""
         named = self._keyed.get(("grid_mapping", None), set())
-        return named | {v for v in self._dataset.variables if "grid_mapping_name" in v.attributes}
+        said = {v for v in self._dataset.variables if "grid_mapping_name" in v.attributes}
+        return named | {v for v in said if v.size <= 1 and "grid_mapping" not in v.attributes}
 
     @cached_property
     def geometries(self) -> set[Variable]:
@@ -127,6 +127,7 @@ class Roles:
             if v not in subordinate
             and v not in self.coordinate_variables
             and v not in self.domains
+            and v not in self.grid_mappings
             and v not in self.meshes
             and (_STRUCTURAL.isdisjoint(v.attributes) or v.text("cf_role") in ("nca_variable", "cfa_variable"))
         }

@@ -116,6 +116,20 @@ def test_an_ancillary_variable_that_a_file_does_not_have_is_not_that_of_another_
         assert found["ta"].attrs["cell_measures"] == "area: cells"
 
 
+@pytest.mark.parametrize("mapping", ["crs", None])
+def test_data_that_have_the_name_of_their_grid_mapping_as_an_attribute_are_an_array(
+    tmp_path: Path, mapping: str | None
+) -> None:
+    said = {"grid_mapping_name": "latitude_longitude"}
+    own = said | ({} if mapping is None else {"grid_mapping": mapping})
+    made = data("ta", ("time", "y", "x"), np.ones((1, 1, 2)), **own)
+    made |= {"crs": ("i4", (), 0, said), "time": ("f8", ("time",), [0.0], TIME)}
+    path = written(tmp_path / "a.nc", {"time": 1, "y": 1, "x": 2}, made)
+    with cfagg.aggregate(path, decode_times=False) as found:
+        npt.assert_array_equal(found["ta"].values, np.ones((1, 1, 2)))
+        assert ("crs" in found) == (mapping == "crs")
+
+
 def mesh(path: Path, time: float, *, first: int = 0, east: float = 1.0, names: str = "mesh x y nodes") -> str:
     """Write data on the two triangles of a square."""
     own, x, y, nodes = names.split()
@@ -278,6 +292,49 @@ def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) ->
             with xr.open_dataset(path) as file:
                 for key, own in (("face_node_connectivity", "nodes"), ("node_coordinates", "x")):
                     npt.assert_array_equal(found[topology[key].split()[0]].values, file[own].values)
+
+
+@pytest.mark.parametrize("names", [("ua", "va"), ("va", "ua")])
+@pytest.mark.parametrize("change", [None, "nodes"])
+def test_arrays_without_a_mesh_keep_the_coordinates_that_those_on_one_have(
+    tmp_path: Path, names: tuple[str, str], change: str | None
+) -> None:
+    paths = [mesh(tmp_path / f"{k}.nc", k) for k in range(2)]
+    for k, path in enumerate(paths):
+        with netCDF4.Dataset(path, "a") as file:
+            for name in names:  # "va" does not name the mesh
+                said = {"mesh": "mesh", "location": "node"} if name == "ua" else {}
+                made = file.createVariable(name, "f8", ("time", "node"))
+                made.setncatts({"standard_name": NAMES[name][0], "units": "m s-1", "coordinates": "x y", **said})
+                made[:] = [[1, 2, 3, 4 + k]]
+            if change and k:
+                file[change][-1] = [0, 3, 2]
+    for several in (paths[:1], paths):
+        with cfagg.aggregate(several, decode_times=False) as found:
+            for array in (found[n] for n in found.data_vars if str(n)[:2] in names):
+                npt.assert_array_equal(array.coords[numbered(array, "x")].values, [0, 1, 1, 0])
+                npt.assert_array_equal(array.coords[numbered(array, "y")].values, [0, 0, 1, 1])
+
+
+def numbered(array: xr.DataArray, name: str) -> str:
+    """Return the only coordinate of an array that has a name, with a number or without."""
+    (found,) = (str(c) for c in array.coords if str(c).partition("_")[0] == name)
+    return found
+
+
+@pytest.mark.parametrize("names", [("ua", "va"), ("va", "ua")])
+def test_arrays_without_a_mesh_share_the_places_of_those_on_one(tmp_path: Path, names: tuple[str, str]) -> None:
+    made = {
+        "mesh": ("i4", (), 0, {"cf_role": "mesh_topology", "topology_dimension": 2, "node_coordinates": "x y"}),
+        "x": ("f8", ("node",), [0, 1, 1, 0], LONGITUDE),
+        "y": ("f8", ("node",), [0, 0, 1, 1], LATITUDE),
+    }
+    for name in names:
+        said = {"mesh": "mesh", "location": "node"} if name == "ua" else {}
+        made |= data(name, ("node",), [1, 2, 3, 4], coordinates="x y", **said)
+    with cfagg.aggregate(written(tmp_path / "0.nc", {"node": 4}, made), decode_times=False) as found:
+        assert sorted(map(str, found.variables)) == ["mesh", "ua", "va", "x", "y"]
+        assert found["ua"].dims == found["va"].dims == found["x"].dims == ("node",)
 
 
 @pytest.mark.parametrize("other", [{}, {"first": 1}, {"names": "M X Y N"}], ids=["alike", "from 1", "other names"])
