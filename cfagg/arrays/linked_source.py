@@ -22,6 +22,7 @@ from cfagg.formats.hdf5.untyped import failing
 from cfagg.formats.metadata.foreign import SEVERAL, decides
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.reading import is_own
+from cfagg.formats.values.storage import Library
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
@@ -91,14 +92,9 @@ class _LinkedDimension:
 
 
 class LinkedGroup(_Described):
-    """A group; `links` gives, by path, the reason why an object is not read, `why` that for undescribed ones.
+    """A group; `links` gives, by path, the reason why an object is not read, `why` that for undescribed ones."""
 
-    Strings are only read by the netCDF library, unless there is another way to read `texts`.
-    """
-
-    def __init__(
-        self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS, *, texts: bool = False
-    ) -> None:
+    def __init__(self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS) -> None:
         super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
         self._unread = {k: str(v) for k, v in found.attributes.items() if not _is_plain(v)}
         self.path = path
@@ -109,18 +105,15 @@ class LinkedGroup(_Described):
         for name, variable in found.variables.items():
             if f"{below}/{name}" in links:
                 continue
-            described = variable.kind != "other" and (texts or variable.kind != "string")
             odd = {k: v for k, v in variable.attributes.items() if not _is_plain(v)}
-            if described and all(v == SEVERAL and not decides(k) for k, v in odd.items()):
+            if variable.kind != "other" and all(v == SEVERAL and not decides(k) for k, v in odd.items()):
                 self.variables[name] = _LinkedVariable(variable, odd)
             else:
                 metadata: Mapping[str, Any] = variable.dtype.metadata or {}
                 links[f"{below}/{name}"] = metadata.get("lacking", why)
         if path in links:
             raise UnsupportedError(f"group {path!r} cannot be read: {links[path]}")
-        self.groups = {
-            name: LinkedGroup(g, f"{below}/{name}", links, why, texts=texts) for name, g in found.groups.items()
-        }
+        self.groups = {name: LinkedGroup(g, f"{below}/{name}", links, why) for name, g in found.groups.items()}
 
     def unread(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the attributes in this group and those below that are not read, by the path of group or variable."""
@@ -173,10 +166,10 @@ def linked_group(handle: Handle, *, failed: bool = False) -> LinkedGroup | None:
 def _is_decoded(handle: Handle, group: str, name: str) -> bool:
     """Return whether a variable is read without the netCDF library, or refused because of where its values are."""
     try:
-        found = library_variables.find(handle, f"{group.rstrip('/')}/{name}", CONTEXT_SOURCE, unnamed=True)
+        found = library_variables.find(handle, f"{group.rstrip('/')}/{name}", CONTEXT_SOURCE, alone=True)
     except AccessError:
         return True
-    return found is not None and is_own(found)
+    return found is not None and (is_own(found) or (isinstance(found.storage, Library) and found.storage.texts))
 
 
 def _leading(file: Any, path: str) -> dict[str, str]:

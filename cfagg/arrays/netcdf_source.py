@@ -88,7 +88,7 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
     with of_handle(handle) as dataset:
         links: dict[str, str] = {}
         why = "only the netCDF library describes it, which does not read from other machines"
-        described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
+        described: Any = LinkedGroup(dataset.root, "/", links, why)
         root = _root(_stated(described), name, handle, substitutions)
         form, unread = _FORMATS.get(handle.some(4, 0), "NETCDF4"), dict(described.unread())
         source = Source(name, form, root, substitutions=substitutions, unread=unread)

@@ -115,14 +115,40 @@ def test_a_variable_in_external_storage_stays_refused_beside_links(tmp_path):
         cfagg.read(path, variables="stored").load()
 
 
-def test_a_file_with_links_and_strings_is_read_but_for_these(tmp_path):
+def test_strings_are_read_beside_links(tmp_path):
     path = tmp_path / "a.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("x", 2)
-        file.createVariable("s", str, ("x",))[:] = np.array(["a", "b"], object)
+        file.createVariable("s", str, ("x",))[:] = np.array(["a", "bé"], object)
         file.createVariable("v", "i2", ("x",))[:] = [1, 2]
     with h5py.File(path, "r+") as file:
         file["elsewhere"] = h5py.ExternalLink("other.nc", "/v")
     assert cfagg.read(path, variables="v")["v"].values.tolist() == [1, 2]
-    with pytest.raises(cfagg.CfaggError, match="'s'"):
-        cfagg.read(path)
+    assert cfagg.read(path, variables="s")["s"].values.tolist() == ["a", "bé"]
+
+
+@pytest.mark.parametrize("chunks", [None, (3,)])
+def test_strings_of_fixed_length_with_a_fill_value_are_read(tmp_path, chunks):
+    # The netCDF library crashes on them.
+    path, texts = tmp_path / "a.h5", np.array([b"2017-01-01", b"", b"ok", b"none", b"b\xc3\xa9"])
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("t", data=texts.astype("S10"), chunks=chunks, fillvalue=b"none")
+        made.attrs["valid_range"] = np.array([b"a", b"zz"], "S2")
+        file.create_dataset("long", data=np.array(["x", "yy"] * 2 + ["é"], object), dtype=h5py.string_dtype())
+        file["v"] = np.arange(5.0)
+    expected = ["2017-01-01", "", "ok", "none", "bé"]
+    for found in (cfagg.read(path), cfagg.aggregate(path, decode_times=False)):
+        assert found["t"].values.tolist() == expected
+        assert found["t"][::-2].values.tolist() == expected[::-2]
+        assert found["t"].attrs["valid_range"] == ["a", "zz"]
+        assert found["long"].values.tolist() == ["x", "yy", "x", "yy", "é"]
+        assert found["v"].values.tolist() == [0, 1, 2, 3, 4]
+    cfagg.convert(path, tmp_path / "a.zarr")
+    assert cfagg.read(tmp_path / "a.zarr")["t"].values.tolist() == expected
+
+
+def test_strings_that_are_not_utf8_are_refused_by_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("t", data=np.array([b"\xff\xfe"], "S2"), fillvalue=b"no")
+    with pytest.raises(CfaggError, match=r"'/?t' of .*a\.h5 is not text in UTF-8"):
+        cfagg.read(tmp_path / "a.h5")["t"].load()

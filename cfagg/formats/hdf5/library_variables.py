@@ -34,16 +34,21 @@ __all__ = ["chunked", "dataset", "fill", "find", "references", "stored", "string
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
+_TEXT = np.dtype(object, metadata={"element_type": str})
+
 
 class _UnclearError(Exception):
     """Something that the netCDF library has to interpret."""
 
 
 def find(
-    handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False
+    handle: Handle, address: str, context: Context, group: str = "/", *, alone: bool = False
 ) -> StoredVariable | None:
-    """Return a variable of an HDF5-based file, or `None` if the netCDF library has to be used."""
-    # Dimensions without names get some only if they may be `unnamed`, since the netCDF library assigns their numbers.
+    """Return a variable of an HDF5-based file, or `None` if the netCDF library has to be used.
+
+    It is `alone` where that library must not open the file: strings are found, too, and dimensions without names get
+    some, whose numbers that library would assign.
+    """
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -53,7 +58,7 @@ def find(
                 return None
             name, opened, leads = found
             admit(handle, name, leads, context)
-            return _described(handle, file, name, opened, opened.get_create_plist(), address, group, unnamed)
+            return _described(handle, file, name, opened, opened.get_create_plist(), address, group, alone)
         except AccessError:
             raise
         except (*ERRORS, UnsoundError, _UnclearError):
@@ -193,18 +198,25 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _described(
-    handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, unnamed: bool
+    handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, alone: bool
 ) -> StoredVariable:
     """Return the description of a dataset."""
-    dtype = _plain(dataset.dtype)
+    text = alone and _is_text(dataset.get_type())
+    dtype = _TEXT if text else _plain(dataset.dtype)
     shape = dataset.shape
     names = _attribute_names(dataset, plist)
-    if unnamed and not {b"DIMENSION_LIST", b"CLASS"}.intersection(names):
+    if alone and not {b"DIMENSION_LIST", b"CLASS"}.intersection(names):
         dims = tuple(f"phony_dim_{d}" for d in range(len(shape)))
     else:
         dims = _dimensions(handle, file, name, dataset, shape, names)
-    header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
-    return StoredVariable(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
+    header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names, alone))
+    storage = Library(texts=True) if text else _storage(file, name, dataset, plist, dtype)
+    return StoredVariable(handle.key, address, group, header, storage, name, ())
+
+
+def _is_text(kind: Any) -> bool:
+    """Return whether values of a type are strings, not single characters."""
+    return isinstance(kind, h5py.h5t.TypeStringID) and (kind.is_variable_str() or kind.get_size() > 1)
 
 
 def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:
@@ -344,19 +356,19 @@ def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
     return names
 
 
-def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
+def _attributes(dataset: Any, names: Sequence[bytes], alone: bool = False) -> dict[str, Any]:
     """Return the attributes in the form used by netCDF4-python, which fails on those of several dimensions."""
     found = {n.decode(): h5py.h5a.open(dataset, n) for n in names if n not in _INTERNAL}
-    return {n: _attribute(one) for n, one in found.items() if decides(n) or len(one.shape or ()) < 2}
+    return {n: _attribute(one, alone) for n, one in found.items() if decides(n) or len(one.shape or ()) < 2}
 
 
-def _attribute(attribute: Any) -> Any:
-    """Return the value of an attribute."""
+def _attribute(attribute: Any, alone: bool = False) -> Any:
+    """Return the value of an attribute; several texts of one length only where the netCDF library is not used."""
     kind, shape = attribute.get_type(), attribute.shape
     is_text = isinstance(kind, h5py.h5t.TypeStringID)
     several = is_text and kind.is_variable_str()
     if not several:
-        if len(shape) > 1 or (is_text and shape not in ((), (1,))):
+        if len(shape) > 1 or (is_text and not alone and shape not in ((), (1,))):
             raise _UnclearError
         if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
             raise _UnclearError
@@ -368,4 +380,5 @@ def _attribute(attribute: Any) -> Any:
     if several:
         texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values.reshape(-1)]
         return texts[0] if len(texts) == 1 else texts
-    return bytes(values.reshape(-1)[0]).decode("utf-8", "replace").replace("\0", "")
+    texts = [bytes(v).decode("utf-8", "replace").replace("\0", "") for v in values.reshape(-1)]
+    return texts[0] if shape in ((), (1,)) else texts

@@ -1,4 +1,8 @@
-"""Variables of remote files that only a library describes, from the metadata reader, which follows no links."""
+"""Variables that only the netCDF library would read, in files that it must not open.
+
+Those of remote files come from the metadata reader, which follows no links; texts in files on this machine are read by
+the HDF5 library.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from cfagg.model.dataset import Dataset, Group, Variable
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked
 
-__all__ = ["find", "read"]
+__all__ = ["find", "read", "read_texts"]
 
 
 def find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable | list[str]:
@@ -51,6 +55,16 @@ def read(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDA
         if found.kind == "string":
             return _texts(values, checked, context)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def read_texts(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+    """Read a hyperslab of the texts of a file on this machine."""
+    from cfagg.formats.hdf5.library import file_of
+    from cfagg.formats.hdf5.values import Values
+
+    handle, path = checked.handle, checked.dataset
+    where = context.said(f"variable {path!r} of {handle.key.path}")
+    return _texts(Values(handle, lambda: file_of(handle), path.encode(), where)(tuple(slices)), checked, context)
 
 
 def _texts(values: npt.NDArray[Any], checked: Checked, context: Context) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.errors import FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors import AccessError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import MAGIC, attributes, head, headers, variables
 from cfagg.formats.opening import built_in
@@ -91,6 +91,10 @@ def read(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
         from cfagg.formats.values import described
 
         return described.read(checked, slices, context)
+    if isinstance(variable.storage, Library) and variable.storage.texts:
+        from cfagg.formats.values import described
+
+        return described.read_texts(checked, slices, context)
     # The netCDF library supports some of the other filters, depending on its build.
     return _by_name(netcdf.read(checked, slices, context), variable.header.dtype)
 
@@ -142,16 +146,17 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
         return _described(handle, address, context, group)
     except SourceNotFoundError:  # there is no such variable
         raise
-    except (UnsupportedError, SourceError, FragmentReadError) as error:
+    except (AccessError, UnsupportedError, SourceError, FragmentReadError) as error:
         from cfagg.formats.hdf5 import library_variables as hdf5
         from cfagg.formats.hdf5.untyped import failing
 
-        stuck = {} if isinstance(error, UnsupportedError) else failing(handle)
-        if not stuck and not isinstance(error, UnsupportedError):
+        refused = isinstance(error, AccessError | UnsupportedError)  # perhaps because of another object of the file
+        stuck = {} if refused else failing(handle)
+        if not stuck and not refused:
             raise
         if why := stuck.get(f"/{address.strip('/')}"):
             raise _unreadable(handle, address, why, context) from error
-        found = hdf5.find(handle, address, context, group, unnamed=True)
+        found = hdf5.find(handle, address, context, group, alone=True)
         if found is None:
             raise
         return found

@@ -47,9 +47,13 @@ class Chunked:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Values that only the netCDF library reads; the shape of a chunk, if there are chunks."""
+    """Values that only the netCDF library reads; the shape of a chunk, if there are chunks.
+
+    With `texts` they are strings of a file that this library must not open, which the HDF5 library reads.
+    """
 
     chunks: tuple[int, ...] | None = None
+    texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
