@@ -54,7 +54,9 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
 
 def outer(reader: Reader, key: Any) -> npt.NDArray[Any]:
     """Return the selection of a slice, integer, mask or list of indices per dimension, applied independently."""
-    entries = [e for e in _expanded(key, reader.shape, masks=False)[0] if e is not None]
+    entries = _expanded(key, reader.shape, masks=False)[0]
+    if any(e is None for e in entries):
+        raise SelectionError("oindex makes no new dimensions; leave out None in its key")
     return reader.read(entries)
 
 
@@ -123,7 +125,11 @@ def _entries(entry: Any, masks: bool) -> list[Any]:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu" or (not masks and array.ndim > 1):
         raise SelectionError(f"an array cannot be indexed by {entry!r}; give slices, integers, lists of them or masks")
-    return [array.astype(np.int64)]
+    places = array.astype(np.int64)
+    if array.dtype.kind == "u" and (places < 0).any():
+        # NumPy would count these from the end.
+        raise SelectionError(f"index {array.max()} is too large for any dimension")
+    return [places]
 
 
 def _has_ellipsis(key: Any) -> bool:

@@ -104,8 +104,11 @@ class SlabReader(VariableReader):
             if values.dtype.kind == "O":
                 held = ", ".join(sorted({type(v).__name__ for v in values.flat if not isinstance(v, str)}))
             if held:
+                also = ""
+                if values.dtype.kind in "mM":
+                    also = ", or times of a fixed unit that its attributes (units, calendar) do not contradict"
                 raise UnsupportedError(
-                    f"{self.label} holds values of type {held}, expected numbers or text; choose other variables"
+                    f"{self.label} holds values of type {held}, expected numbers or text{also}; choose other variables"
                 )
         expected = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
         if values.shape != expected:

@@ -95,7 +95,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             "use_cftime": use_cftime,
             "decode_timedelta": decode_timedelta,
         }
-        path = group or "/"
+        path = _group(group) or "/"
         if isinstance(filename_or_obj, JoinedSource):
             source: Source = replace(filename_or_obj, substitutions=substitutions or {})
         else:
@@ -119,7 +119,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, keyed by their paths relative to it."""
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
-        top = "/" + "/".join(filter(None, (group or "").split("/")))
+        top = "/" + "/".join(filter(None, _group(group).split("/")))
         found = _open(source, None, allow, missing, workers, decoding, word_size, top, index)
         return {"/" + p.removeprefix(top).lstrip("/"): ds for p, ds in found.items()}
 
@@ -149,6 +149,13 @@ def _path(
             "aggregation are relative to its file, so it cannot be read from memory"
         )
     return a_place(filename_or_obj, storage_options, allow)
+
+
+def _group(group: str | None) -> str:
+    """Return the path of a group, empty for the root."""
+    from cfagg.errors.arguments import a_text
+
+    return a_text("" if group is None else group, "group", "the path of a group")
 
 
 def _source(path: str, substitutions: Mapping[str, str] | None, allow: Iterable[str | os.PathLike[str]]) -> Source:

@@ -142,11 +142,17 @@ def test_text_is_indexed_as_numpy_does_and_read_by_chunk(tmp_path: Path, version
 
 @pytest.mark.parametrize(
     "key", [(0, 0, 0, 0), (..., ...), 7, [9], "x", 1.5, (slice(None), np.ones(3, bool)), ([0, 1], [0, 1, 2]), True,
-            np.array(True)]
+            np.array(True), np.array([0, 2**64 - 1], "u8")]
 )  # fmt: skip
 def test_keys_that_numpy_refuses_and_masks_without_dimensions_are_refused(lazy: LazyArray, key: Any) -> None:
     with pytest.raises(SelectionError):
         lazy[key]
+
+
+@pytest.mark.parametrize("key", [None, (None, [0]), (0, np.array([2**64 - 1], "u8"))])
+def test_new_dimensions_and_indices_beyond_all_are_refused_by_oindex(lazy: LazyArray, key: Any) -> None:
+    with pytest.raises(SelectionError):
+        lazy.oindex[key]
 
 
 def test_it_says_what_it_is_and_opens_no_chunk(store: Path, lazy: LazyArray) -> None:

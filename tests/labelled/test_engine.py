@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import CfaggWarning, FragmentNotFoundError, SourceError
+from cfagg.errors import CfaggWarning, FragmentNotFoundError, OptionError, SourceError
 from cfagg.labelled.engine import CfaggBackendEntrypoint
 from cfagg.storage import counters
 from tests import nca_files
@@ -250,6 +250,12 @@ def test_a_tree_of_a_group_begins_at_that_group(path, group):
     tree = xr.open_datatree(path, engine="cfagg", group=group)
     assert tree.groups == (("/",) if "run" in group else ("/", "/run"))
     np.testing.assert_array_equal(tree["tas2" if "run" in group else "run/tas2"], MASTER)
+
+
+@pytest.mark.parametrize("opened", [xr.open_dataset, xr.open_datatree])
+def test_a_group_that_is_no_path_is_refused(path, opened):
+    with pytest.raises(OptionError, match="group: found an object of type tuple"):
+        opened(path, engine="cfagg", group=("model", "run"))
 
 
 @pytest.mark.parametrize("how", ["closed", "block", "child closed"])

@@ -119,8 +119,15 @@ def test_units_of_no_fixed_length_are_refused(tmp_path, type_):
 def test_attributes_that_contradict_the_type_are_refused(tmp_path, name):
     path = store(tmp_path / "a", 2, time=times("s"))
     zarr.open_group(path)["time"].attrs[name] = "days since 1900-01-01" if name == "units" else 2.0
-    with pytest.raises(CfaggError, match=r"holds values of type datetime64\[s\]"):
+    with pytest.raises(CfaggError, match=r"holds values of type datetime64\[s\].*attributes \(units, calendar\)"):
         cfagg.open_array(path, "time")[:]
+
+
+@pytest.mark.parametrize("units", ["seconds since 1970-01-01T00:00:00", "s since 1970-1-1 1:00 +1:00"])
+def test_units_that_repeat_those_of_the_type_are_no_contradiction(tmp_path, units):
+    path = store(tmp_path / "a", 2, time=times("s"))
+    zarr.open_group(path)["time"].attrs["units"] = units
+    np.testing.assert_array_equal(cfagg.read(path).time.values.astype("M8[s]"), times("s"))
 
 
 def test_stores_of_times_join(tmp_path):
