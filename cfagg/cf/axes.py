@@ -19,6 +19,9 @@ from cfagg.model import Aggregation, Layout
 
 __all__ = ["Axes"]
 
+#: Begins the names that readers of HDF5 give to dimensions without any.
+_NUMBERED = "phony_dim_"
+
 
 @dataclass(frozen=True, slots=True)
 class Axes:
@@ -79,6 +82,10 @@ def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: 
                 f"{where}: the sub-array has shape {header.shape}, but the aggregation says {layout.shape}; correct "
                 "its 'shape' or name the right file"
             )
+        numbered = all(name.startswith(_NUMBERED) for name in (*found, *declared))
+        if numbered and (set(found) != set(declared) or len(set(header.shape)) == len(found)):
+            # Readers number what a file does not name differently; another order would have another shape.
+            return {name: k for k, name in enumerate(declared)}
         for k, (name, here) in enumerate(zip(declared, found, strict=True)):
             # What occurs again in the file has another name in an aggregation, whose dimensions are distinct.
             if here != name and here in declared and declared.index(here) != found.index(here):

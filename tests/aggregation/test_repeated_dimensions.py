@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import netCDF4
 import numpy as np
 import numpy.testing as npt
@@ -71,3 +72,12 @@ def test_aggregation_files_of_variables_with_a_dimension_twice_are_read(tmp_path
     out = tmp_path / "out.nc"
     cfagg.aggregate(covariances(tmp_path / "a.nc", 0), output=out, to=to, index=index)
     npt.assert_array_equal(cfagg.read(out)["covariance"].values, VALUES)
+
+
+def test_dimensions_without_names_are_those_of_the_file_however_they_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", (3,), h5py.ref_dtype)  # the netCDF library does not number its dimension
+        file["b"] = np.arange(6).reshape(2, 3)
+    with cfagg.aggregate(path) as found:
+        npt.assert_array_equal(found["b"].values, np.arange(6).reshape(2, 3))
