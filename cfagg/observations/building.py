@@ -364,7 +364,7 @@ def _statistics_attributes(
     """Return the attributes that describe the statistics."""
     a, b = chosen
     if a >= b:
-        return {"constant_fields": [], "statistics_start_date": None, "statistics_end_date": None}
+        return {"statistics_start_date": None, "statistics_end_date": None, "statistics_rows": [a, a]}
     constant = (results["minimum"] == results["maximum"]) & (results["nan_count"] == 0)
     constant |= results["nan_count"] == b - a
     return {

@@ -247,6 +247,10 @@ def plausible_statistics(store: ObservationStore) -> list[Finding]:
     given: Values = store.statistics
     absent = [name for name in _EXPECTED if name not in given]
     findings = [finding_of("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []
+    first, stop = chosen_range(store, None) or (0, store.rows)
+    if not absent and first == stop and store.rows:
+        said = "they are those of no row; give statistics= when the store is opened, or build it with others"
+        findings.append(finding_of("OBS032", "statistics", said))
     rules: list[tuple[str, npt.NDArray[np.bool_], str]] = []
     if not absent:
         mean, low, high, stdev = (given[name] for name in _EXPECTED)

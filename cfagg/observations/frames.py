@@ -1,8 +1,9 @@
 """Requirements for frames of observations, attributes of their columns, and conversion to float32 rows.
 
 A frame has a row for each observation and the columns ``date``, ``latitude`` and ``longitude`` besides its data.  Its
-index labels the rows, also in messages: sources that read a file number the file's rows from 1.  Attributes of columns
-are in ``frame.attrs["variables"]``, a mapping from columns to attributes.
+index labels the rows, also in messages: sources that read a file number the file's rows from 1, and name the file in
+``frame.attrs["file"]``.  Attributes of columns are in ``frame.attrs["variables"]``, a mapping from columns to
+attributes.
 
 In rows, dates are rounded to the nearest second, halves to the even one, and split into days since 1970 and the second
 of the day. Longitudes are wrapped into [0, 360) again as float32, since values just below 0 become 360.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPULSORY", "META", "add_attributes", "attributes_of", "check_frame", "check_rows", "conform", "dates_within",
-    "encode_frame", "with_attributes", "wrap_longitudes",
+    "encode_frame", "file_of", "with_attributes", "wrap_longitudes",
 ]  # fmt: skip
 
 #: Columns that every frame has.
@@ -43,10 +44,20 @@ def attributes_of(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return {str(k): dict(v) for k, v in found.items() if isinstance(v, Mapping) and k in frame.columns}
 
 
-def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the frame with these attributes on its columns."""
+def with_attributes(
+    frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, Any]], file: str | None = None
+) -> pd.DataFrame:
+    """Return the frame with these attributes on its columns, and with the file that its rows are from, if any."""
     frame.attrs = {"variables": {k: dict(v) for k, v in attributes.items() if k in frame.columns and v}}
+    if file is not None:
+        frame.attrs["file"] = file
     return frame
+
+
+def file_of(frame: pd.DataFrame) -> str | None:
+    """Return the file that the rows of a frame are from, if that is known."""
+    found = frame.attrs.get("file")
+    return found if isinstance(found, str) else None
 
 
 def add_attributes(
@@ -164,7 +175,7 @@ def check_rows(frame: pd.DataFrame, where: str) -> pd.DataFrame:
                 )
     if problems:
         raise ConventionError(f"{where} gave rows that cannot be stored", problems)
-    return with_attributes(frame.assign(**changed), attributes_of(frame)) if changed else frame
+    return with_attributes(frame.assign(**changed), attributes_of(frame), file_of(frame)) if changed else frame
 
 
 def _numbers(column: Any) -> Any:
@@ -209,11 +220,10 @@ def conform(frame: pd.DataFrame, variables: Sequence[str], where: str) -> pd.Dat
     if missing or extra:
         said = [f"lack {', '.join(missing)}"] * bool(missing) + [f"have {', '.join(extra)} too"] * bool(extra)
         raise ConventionError(
-            f"{where}: the columns {' and '.join(said)}, unlike those of other parts ({', '.join(variables)}); give "
-            "all parts the same columns, with the filter select"
+            f"{where}: the columns {' and '.join(said)}, unlike those of other rows ({', '.join(variables)}); give all "
+            "the same columns, with the filter select, or join sources of other columns, which are then missing"
         )
-    attributes = attributes_of(frame)
-    return with_attributes(frame[[*COMPULSORY, *variables]], attributes)
+    return with_attributes(frame[[*COMPULSORY, *variables]], attributes_of(frame), file_of(frame))
 
 
 type Rows = npt.NDArray[np.float32]

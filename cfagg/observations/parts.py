@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError
 from cfagg.observations.dates import Part
-from cfagg.observations.frames import COMPULSORY, META, add_attributes, attributes_of, conform, encode_frame
+from cfagg.observations.frames import COMPULSORY, META, add_attributes, attributes_of, conform, encode_frame, file_of
 from cfagg.observations.merging import Run, read_record, sort_unique, write_record, write_run
 from cfagg.observations.recipe import Recipe
 
@@ -134,15 +134,17 @@ class _Reading:
             self._variables = tuple(str(c) for c in frame.columns if c not in COMPULSORY)
             width = len(META) + len(self._variables)
             self._buffer = np.empty((max(1, self._run_bytes // (4 * width)), width), np.float32)
-        frame = conform(frame, self._variables, self._where)
-        add_attributes(self._attributes, attributes_of(frame), self._where)
+        file = file_of(frame)
+        where = self._where if file is None else f"{self._where}, {file}"
+        frame = conform(frame, self._variables, where)
+        add_attributes(self._attributes, attributes_of(frame), where)
         self._rounded |= {v for v in self._variables if v not in self._rounded and _is_rounded(frame[v])}
-        no_nans = _without_nans(self._variables, allow_nans, self._where)
+        no_nans = _without_nans(self._variables, allow_nans, where)
         at = 0
         while at < len(frame):
             n = min(len(frame) - at, len(self._buffer) - self._filled)
             out = self._buffer[self._filled : self._filled + n]
-            encode_frame(frame.iloc[at : at + n], self._variables, out, self._where, no_nans)
+            encode_frame(frame.iloc[at : at + n], self._variables, out, where, no_nans)
             at, self._filled, self._rows = at + n, self._filled + n, self._rows + n
             if self._filled == len(self._buffer):
                 self.flush()

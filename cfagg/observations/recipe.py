@@ -21,7 +21,7 @@ from cfagg.errors import CfaggError, ConventionError, LimitError, Problem, Sourc
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.dates import Part, Period
-from cfagg.observations.frames import check_rows
+from cfagg.observations.frames import check_rows, file_of
 from cfagg.observations.recipe_input import InputReader, Step, failed, prepare
 from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
 from cfagg.observations.settings import Section, parse, refused
@@ -80,7 +80,7 @@ class Recipe:
         start, end = part
         for frame in self.input.frames(start, end):
             try:
-                checked = check_rows(frame, "it")
+                checked = check_rows(frame, file_of(frame) or "it")
             except ConventionError as error:
                 names = ", ".join(f"{r.name} ({r.where})" for r in self.input.reads())
                 raise failed(error, f"input from {names}", start, end) from error

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
 from cfagg.observations.dates import Period
-from cfagg.observations.frames import add_attributes, attributes_of, check_frame, with_attributes
+from cfagg.observations.frames import add_attributes, attributes_of, check_frame, file_of, with_attributes
 from cfagg.observations.recipe_sections import period_of
 from cfagg.observations.registry import Config, find, not_known, plain_name
 from cfagg.observations.settings import problems_of
@@ -211,17 +211,18 @@ class Filtered:
         if getattr(self.filter, "whole", False):
             frames = _together(frames, f"input of filter {self.name} ({self.where})")
         for frame in frames:
-            attributes = attributes_of(frame)
+            attributes, file = attributes_of(frame), file_of(frame)
             try:
                 after = self.filter.transform(frame)
                 changed = check_frame(after, "it", start, end)
             except Exception as error:  # filters are anyone's code
                 if not len(frame):  # only its columns are lost
                     continue
-                raise failed(error, f"filter {self.name} ({self.where})", start, end) from error
+                of = "" if file is None else f" of {file}"
+                raise failed(error, f"filter {self.name} ({self.where}){of}", start, end) from error
             follow = getattr(self.filter, "attributes", None)
             now = {**attributes, **attributes_of(changed)} if follow is None else follow(attributes)
-            yield with_attributes(changed, now)
+            yield with_attributes(changed, now, file)
 
     def reads(self) -> list[Read]:
         """Return the sources before the filter."""
@@ -278,10 +279,11 @@ def _together(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFra
         return
     attributes: dict[str, dict[str, Any]] = {}
     filled = [f for f in found if len(f)] or found[:1]
+    files = {file_of(f) for f in filled}
     for frame in filled:
         add_attributes(attributes, attributes_of(frame), where)
         frame.attrs = {}
-    yield with_attributes(pd.concat(filled), attributes)
+    yield with_attributes(pd.concat(filled), attributes, files.pop() if len(files) == 1 else None)
 
 
 def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
@@ -292,8 +294,7 @@ def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
             f"join: a later frame also has the columns {', '.join(extra)}, which the first ones do not have; a "
             "source must return the same columns in all frames"
         )
-    attributes = attributes_of(frame)
-    return with_attributes(frame.reindex(columns=columns), attributes)
+    return with_attributes(frame.reindex(columns=columns), attributes_of(frame), file_of(frame))
 
 
 def prepare(step: Step, directory: Path) -> None:

@@ -68,6 +68,19 @@ def test_a_choice_without_rows_is_noted_by_a_build_and_refused_by_a_reader(tmp_p
         open_observations(tmp_path / "a.zarr", 2020, 2020, statistics=recipe["statistics"])
 
 
+def test_statistics_of_no_rows_are_missing_for_a_check_and_not_wrong(tmp_path):
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-02", "frequency": "1d"},
+        "input": buoys,
+        "output": {"layout": "tabular"},
+        "statistics": {"start": "2021-01-01", "end": "2021-06-30"},
+    }
+    create_observations(recipe, tmp_path / "a.zarr", workers=1)
+    (finding,) = check_store(tmp_path / "a.zarr", full=True).findings
+    assert (finding.code, finding.severity) == ("OBS032", "warning")
+    assert "those of no row" in finding.message
+
+
 #: First day, last day, and the last day whose rows count, as the published software (0.5.47) gives them.
 PUBLISHED = [
     ("2020-01-01", "2020-01-01", "2020-01-01"),

@@ -21,6 +21,12 @@ from cfagg.errors.arguments import closest
 
 __all__ = ["Described", "Geometry", "find_geometry"]
 
+#: Attributes that name variables which describe others, or the shapes of their cells.
+_DESCRIBING = (
+    "bounds", "climatology", "grid_mapping", "bounds_tie_points", "tie_point_mapping", "node_count", "node_coordinates",
+    "part_node_count", "interior_ring",
+)  # fmt: skip
+
 #: Attributes that name variables which belong to the structure of a file.
 _STRUCTURE = ("sample_dimension", "instance_dimension")
 
@@ -72,10 +78,11 @@ def find_geometry(
     *,
     flavour: Mapping[str, str] | None = None,
     columns: Iterable[str] | None = None,
+    groups: Iterable[str] = (),
 ) -> Geometry:
     """Return the layout of a file's observations; ConventionError lists every problem."""
     # `flavour` names variables that attributes do not identify; `columns` are the other variables wanted, which then
-    # determine the dimensions of the observations.
+    # determine the dimensions of the observations.  Variables of the file's `groups` are not read.
     problems: list[Problem] = []
     wanted = None if columns is None else tuple(dict.fromkeys(columns))
     for name, variable in variables.items():
@@ -85,6 +92,8 @@ def find_geometry(
     links = _links(variables, sizes, problems)
     places = _places(variables, dict(flavour or {}), problems)
     if problems:
+        if unread := ", ".join(groups):
+            problems.append(Problem("groups", f"variables of {unread} are not read; copy them to the root of a file"))
         raise ConventionError(f"{where} is not understood as observations", problems)
     apart = _apart(variables, links) | set(places.values())
     candidates = {n: v for n, v in variables.items() if n not in apart and v.dtype.kind in "iuf"}
@@ -102,6 +111,13 @@ def find_geometry(
     if wanted is None:
         # Scalars and labels of dimensions do not count as omitted data.
         left_out = tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
+        if left_out and not fit:
+            lost = [f"{n} ({', '.join(variables[n].dims)})" for n in left_out]
+            raise ConventionError(
+                f"{where}: no variable has dimensions of the observations, which times and places number by "
+                f"{', '.join(dims)}: {', '.join(lost)}; name others in flavour, expand arrays compressed by gathering "
+                "or subsampling, or give columns: [] for dates and places alone"
+            )
         return Geometry(dims, sizes, links, places, tuple(fit), left_out)
     for name in wanted:
         if name not in variables:
@@ -206,8 +222,8 @@ def _apart(variables: Mapping[str, Described], links: Mapping[str, tuple[str, st
     """Return variables that describe others: bounds, counts, indexes, grid mappings."""
     apart = {name for _, _, name in links.values()}
     for variable in variables.values():
-        apart |= {variable.text("bounds"), variable.text("climatology")}
-        apart |= set(variable.text("grid_mapping").replace(":", " ").split())
+        for key in _DESCRIBING:
+            apart |= set(variable.text(key).replace(":", " ").split())
         if variable.text("grid_mapping_name") or variable.text("compress") or variable.text("geometry_type"):
             apart.add(variable.name)
         if any(variable.text(key) for key in _STRUCTURE):

@@ -77,8 +77,9 @@ class NetcdfSource(FileSource):
     Notes
     -----
     Times are converted from their calendar by date.  Elements of arrays that are only padding, without time and data,
-    are left out, as are elements of multidimensional arrays without any data.  Text, such as names of stations, is left
-    out.  Units and other attributes of the variables are kept.
+    are left out, as are elements of multidimensional arrays without any data.  Data without a latitude or longitude,
+    such as those of floats under ice, are refused unless a filter drops them (``drop_nans: [latitude, longitude]``).
+    Text, such as names of stations, is left out.  Units and other attributes of the variables are kept.
 
     Examples
     --------
@@ -106,8 +107,8 @@ def read_netcdf(
     path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
 ) -> Iterator[pd.DataFrame]:
     """Yield the observations of a netCDF file in blocks, in the order of the file."""
-    variables, sizes, feature = _described(path)
-    geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns)
+    variables, sizes, feature, groups = _described(path)
+    geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns, groups=groups)
     if geometry.left_out:
         warnings.warn(
             f"{path}: {', '.join(geometry.left_out)} belong to no observation ({feature or 'without featureType'}, "
@@ -120,20 +121,20 @@ def read_netcdf(
     yield from _Reader(path, geometry, variables, readers).blocks()
 
 
-def _described(path: str) -> tuple[dict[str, Described], dict[str, int], str]:
-    """Return the variables and sizes of dimensions of a file, and its feature type."""
+def _described(path: str) -> tuple[dict[str, Described], dict[str, int], str, list[str]]:
+    """Return the variables and sizes of dimensions of a file, its feature type, and the names of its groups."""
     if isinstance(path, Url):
         root = open_source(path).root
         own = {n: v for n, v in {**root.variables, **root.private}.items() if not isinstance(v, Aggregation)}
         found = {n: Described(n, v.dims, v.dtype, v.attributes) for n, v in own.items()}
-        return found, root.dimensions, str(root.attributes.get("featureType", ""))
+        return found, root.dimensions, str(root.attributes.get("featureType", "")), list(root.groups)
     with netcdf.opened(path) as dataset:
         variables = {
             name: Described(name, tuple(v.dimensions), netcdf.dtype_of(v), netcdf.attributes_of(v))
             for name, v in dataset.variables.items()
         }
         sizes = {name: len(dimension) for name, dimension in dataset.dimensions.items()}
-        return variables, sizes, str(getattr(dataset, "featureType", ""))
+        return variables, sizes, str(getattr(dataset, "featureType", "")), list(dataset.groups)
 
 
 class _Reader:
@@ -172,7 +173,7 @@ class _Reader:
             if some and not len(rows):
                 continue
             some = True
-            yield with_attributes(frame, self.attributes)
+            yield with_attributes(frame, self.attributes, str(self.path))
 
     def _block(self, slices: tuple[slice, ...]) -> tuple[int, dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
         """Return the number of a block's first element, its columns, and which of its elements exist."""
@@ -198,16 +199,16 @@ class _Reader:
             columns[self.names[name]] = values
             if name in self.telling:
                 data |= ~np.isnan(values) if values.dtype.kind == "f" else True
-        placed = ~(np.isnat(dates) | np.isnan(columns["latitude"]) | np.isnan(columns["longitude"]))
-        lost = there & ~placed & data
+        lost = there & np.isnat(dates) & data
         if lost.any():
-            i = int(np.argmax(lost))
-            missing = [k for k in ("date", "latitude", "longitude") if np.isnan(columns[k][i : i + 1]).any()]
             raise SourceError(
-                f"{self.path}: observation {first + i + 1}{_more(lost)} has data but no {' or '.join(missing)}; "
+                f"{self.path}: observation {first + int(np.argmax(lost)) + 1}{_more(lost)} has data but no date; "
                 "correct the file, or leave such observations out of it"
             )
-        return first, columns, there & placed & (data if len(geometry.dims) > 1 and self.telling else True)
+        # Data without a place are kept, since a filter may drop them.
+        placed = ~(np.isnan(columns["latitude"]) | np.isnan(columns["longitude"])) | data
+        kept = there & ~np.isnat(dates) & placed
+        return first, columns, kept & (data if len(geometry.dims) > 1 and self.telling else True)
 
     def _telling(self) -> set[str]:
         """Return the variables whose values show that an observation exists: data, not levels or flags."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import SourceError, SourceNotFoundError, StaleError
-from cfagg.observations.frames import attributes_of, with_attributes
+from cfagg.observations.frames import attributes_of, file_of, with_attributes
 from cfagg.observations.registry import Config
 from cfagg.runtime.publishing import refusals_of, sync_tree
 from cfagg.storage.handles import handles
@@ -137,7 +137,7 @@ def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
     if len(dates) and (dates[1:] < dates[:-1]).any():
         frame = frame.iloc[np.argsort(dates, kind="stable")]
         dates = frame["date"].to_numpy()
-    metadata = {"variables": json.dumps(attributes_of(frame), default=_plain)}
+    metadata = {"variables": json.dumps(attributes_of(frame), default=_plain), "file": json.dumps(file_of(frame))}
     columns = {name: pa.array(frame[name], from_pandas=frame[name].dtype == object) for name in frame.columns}
     columns[_ROW] = pa.array(frame.index.to_numpy())
     with refusals_of(path):
@@ -166,10 +166,11 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
     low, high = (bisect_left(dates, end, key=_micros) for end in (first, stop))
     table = table.slice(low, high - low)
     frame: pd.DataFrame = table.to_pandas(strings_to_categorical=False)
-    attributes = json.loads((table.schema.metadata or {}).get(b"variables", b"{}"))
+    metadata = table.schema.metadata or {}
+    attributes, file = (json.loads(metadata.get(*k)) for k in ((b"variables", b"{}"), (b"file", b"null")))
     frame = frame.set_index(_ROW)
     frame.index.name = None
-    return with_attributes(frame, attributes)
+    return with_attributes(frame, attributes, file)
 
 
 class FileSource:

@@ -101,7 +101,7 @@ class Table:
         flavour = self.columns.flavour
         found = {"date": self._dates(frame), "latitude": frame[flavour.latitude], "longitude": frame[flavour.longitude]}
         found.update({n: frame[n] for n in self.wanted if n not in self.columns.places})
-        return with_attributes(pd.DataFrame(found, copy=False), self.attributes)
+        return with_attributes(pd.DataFrame(found, copy=False), self.attributes, str(self.path))
 
     def _dates(self, frame: pd.DataFrame) -> Any:
         import pandas as pd

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import CfaggError, ConventionError, SourceError
+from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError
+from cfagg.observations.creating import create_observations
 from cfagg.observations.frames import check_rows
 from cfagg.observations.registry import Config
 from cfagg.observations.sources import csv as module
@@ -108,6 +109,30 @@ def test_zones_that_could_mean_several_offsets_are_refused(tmp_path: Path, zone:
 def test_words_for_the_present_time_are_no_dates(tmp_path: Path, word: str, form: str | None) -> None:
     with pytest.raises(SourceError, match=f"row 2: '{word}' is not a date"):
         rows(source(tmp_path, f"time,lat,lon\n2020-01-01,1,2\n{word},1,2\n", date_format=form))
+
+
+def test_errors_about_rows_name_the_one_of_several_files_that_has_them(tmp_path: Path) -> None:
+    head = "time,lat,lon,t\n2020-01-01T00:00:00Z,51.5,-0.5,"
+    for name, rest in (("a", "3"), ("b", "4\n2020-01-01T01:00:00Z,,2.5,3"), ("c", "warm"), ("e", "1e39")):
+        (tmp_path / f"{name}.csv").write_text(head + rest)
+    (tmp_path / "d.csv").write_text(head.replace("t\n", "wind\n") + "5")
+
+    def build(pattern: str, *filters: Any) -> None:
+        step = {"csv": {"path": str(tmp_path / pattern), "flavour": FLAVOUR}}
+        dates = {"start": "2020-01-01", "end": "2020-01-01", "frequency": "1d"}
+        recipe = {"dates": dates, "input": {"pipe": [step, *filters]}, "output": {"layout": "tabular"}}
+        create_observations(recipe, tmp_path / "store.zarr")
+
+    with pytest.raises(ConventionError, match=r"b\.csv gave rows .*\n.*row 2: latitude is nan"):
+        build("[ab].csv", {"drop_duplicates": {}}, {"clip": {"t": [0, 10]}})
+    with pytest.raises(ConventionError, match=r"c\.csv gave rows .*\n.*row 1: t is 'warm'"):
+        build("[ac].csv")
+    with pytest.raises(ConventionError, match=r"d\.csv: the columns lack t and have wind too, .* or join .* of other"):
+        build("[ad].csv")
+    with pytest.raises(ConventionError, match=r"(?s)filter clip .* of .*d\.csv failed .* t: is not a column"):
+        build("[ad].csv", {"clip": {"t": [0, 10]}})
+    with pytest.raises(ConformError, match=r"e\.csv gave numbers .*\n.*row 1: t is 1e\+39"):
+        build("[ae].csv")
 
 
 def test_files_may_be_several_compressed_and_delimited_otherwise(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from cfagg.errors import AccessError, CalendarError, CfaggError, ConventionError, SourceError, UnknownConventionWarning
+from cfagg.observations.creating import create_observations
 from cfagg.observations.sources import netcdf as module
 from cfagg.observations.sources.netcdf import NetcdfSource, read_netcdf
 from tests.observations.sources.dsg_files import FORMS, places, temperature, variable, write_form
@@ -152,6 +153,56 @@ def test_points_without_time_and_data_are_left_out_and_others_are_not(tmp_path: 
     with pytest.raises(SourceError, match="observation 2 has data but no date"):
         read(small(tmp_path / "b.nc", a=lambda file: file["time"].__setitem__(1, -999.0)))
     assert len(read(small(tmp_path / "c.nc", a=lambda file: file["t"].__setitem__(slice(None), -999.0)))) == 3
+
+
+def test_data_without_a_place_stay_so_that_a_filter_may_drop_them(tmp_path: Path) -> None:
+    path = small(tmp_path / "a.nc", a=lambda file: file["lat"].__setitem__(1, -999.0))
+    assert read(path)["latitude"].isna().tolist() == [False, True, False]
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-01", "frequency": "1d"},
+        "input": {"netcdf": {"path": str(path)}},
+        "output": {"layout": "tabular"},
+    }
+    with pytest.raises(ConventionError, match=r"a\.nc gave rows .*\n.*row 2: latitude is nan.*filter drop_nans"):
+        create_observations(recipe, tmp_path / "a.zarr")
+    recipe["input"] = {"pipe": [recipe["input"], {"drop_nans": ["latitude", "longitude"]}]}
+    assert create_observations(recipe, tmp_path / "a.zarr").rows == 2
+
+
+def test_arrays_compressed_by_gathering_or_subsampling_are_refused(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, size in (("time", 1), ("lat", 2), ("lon", 3), ("land", 2)):
+            file.createDimension(name, size)
+        variable(file, "time", ("time",), [0], "f8", units="days since 2020-01-01")
+        variable(file, "lat", ("lat",), [0, 1], units="degrees_north")
+        variable(file, "lon", ("lon",), [0, 1, 2], units="degrees_east")
+        variable(file, "land", ("land",), [1, 4], "i4", compress="lat lon")
+        variable(file, "t", ("time", "land"), [[280, 281]])
+    with pytest.raises(ConventionError, match=r"no variable has dimensions .*: t \(time, land\); .*gathering"):
+        read(tmp_path / "a.nc")
+    assert len(read(tmp_path / "a.nc", columns=[])) == 6
+    with netCDF4.Dataset(tmp_path / "b.nc", "w") as file:
+        for name, size in (("time", 1), ("y", 4), ("x", 4), ("tie_y", 2), ("tie_x", 2)):
+            file.createDimension(name, size)
+        variable(file, "time", ("time",), [0], "f8", units="days since 2020-01-01")
+        for name, units, bounds in (("lat", "degrees_north", "lat_bounds"), ("lon", "degrees_east", "lon_bounds")):
+            variable(file, name, ("tie_y", "tie_x"), [[0, 0], [1, 1]], units=units, bounds_tie_points=bounds)
+            variable(file, bounds, ("tie_y", "tie_x"), [[0, 0], [1, 1]])
+        for name in "yx":
+            variable(file, f"{name}_index", (f"tie_{name}",), [0, 3], "i4")
+        variable(file, "way", (), 0, "i4", tie_point_mapping="y: y_index tie_y x: x_index tie_x")
+        variable(file, "t", ("time", "y", "x"), np.zeros((1, 4, 4)), coordinate_interpolation="lat: lon: way")
+    with pytest.raises(ConventionError, match=r"no variable has dimensions .*: t \(time, y, x\); .*subsampling"):
+        read(tmp_path / "b.nc")
+
+
+def test_groups_that_may_have_the_places_are_named_as_not_read(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("obs", 3)
+        places(file.createGroup("geolocation"), ("obs",), ("obs",), [0, 1, 2], [50, 51, 52], [5, 6, 7])
+        temperature(file, ("obs",), [1, 2, 3])
+    with pytest.raises(ConventionError, match="groups: variables of geolocation are not read; copy them to the root"):
+        read(tmp_path / "a.nc")
 
 
 def test_levels_and_flags_alone_are_no_observation(tmp_path: Path) -> None:
