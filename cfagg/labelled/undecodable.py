@@ -30,15 +30,18 @@ def refuse_undecodable(
     if options.get("decode_times") is False:
         return
     with xarray.open_dataset(source, group=group, **{**options, "decode_times": False}) as raw:
+        found: dict[str, str] = {}
         for path, variable in raw.variables.items():
             units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
             if isinstance(units, str) and " since" in units:
                 why = _reason(variable, units, None if calendar is None else str(calendar))
-                if why:
-                    where = name if isinstance(name, str) else name(str(path), raw)
-                    raise CalendarError(
-                        f"{where}: variable {path!r}: {why}; decode_times=False leaves times undecoded"
-                    ) from error
+                found |= {str(path): why} if why else {}
+        for path, why in found.items():
+            where = name if isinstance(name, str) else name(path, raw)
+            raise CalendarError(
+                f"{where}: variable {path!r}: {why}; decode_times=False leaves times undecoded, or "
+                f"drop_variables={[*found][:20]!r} leaves such variables out"
+            ) from error
 
 
 def _reason(variable: xarray.Variable, units: str, calendar: str | None) -> str | None:

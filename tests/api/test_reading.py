@@ -375,6 +375,15 @@ def test_times_that_xarray_cannot_decode_are_named(units, calendar, reason, form
     assert cfagg.read(file, decode_times=False).time.values.tolist() == [0, 1]
 
 
+def test_all_times_that_xarray_cannot_decode_are_named_to_be_left_out(tmp_path):
+    milliseconds = {"units": "msec since 00:00:00"}  # of FVCOM
+    made = xr.Dataset({"a": ("x", [1, 2], milliseconds), "tas": ("x", [1.0, 2.0]), "b": ("x", [3, 4], milliseconds)})
+    made.to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(CalendarError, match=r"variable 'a'.* drop_variables=\['a', 'b'\] leaves such variables out"):
+        cfagg.read(tmp_path / "a.nc")
+    assert list(cfagg.read(tmp_path / "a.nc", drop_variables=["a", "b"]).variables) == ["tas"]
+
+
 def test_a_value_that_is_no_time_is_named_in_place_of_its_units(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
         ds.createDimension("x", 2)
