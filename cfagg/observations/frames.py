@@ -201,8 +201,8 @@ def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
     value = column.iloc[int(np.argmax(there))]
     return Problem(
         _row(frame, there),
-        f"{name} is {value!r} ({column.dtype}), expected a number; convert the column or leave it out with the filter "
-        "drop or select",
+        f"{name} is {value!r} ({column.dtype}), expected a number; convert the column, leave it out with the filter "
+        "drop or select, or name words for missing values in missing of a source csv",
     )
 
 

@@ -183,7 +183,8 @@ class Read:
             several = isinstance(found, Iterable) and not isinstance(found, pd.DataFrame | str | dict)
             for frame in found if several else [found]:
                 if not isinstance(frame, pd.DataFrame) or len(frame):
-                    yield check_frame(frame, "it", start, end)
+                    named = file_of(frame) if isinstance(frame, pd.DataFrame) else None
+                    yield check_frame(frame, named or "it", start, end)
                 elif empty:
                     # Without rows, columns often lack types or are absent, which is not reported.
                     with suppress(ConventionError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -47,8 +48,8 @@ class CsvSource(FileSource):
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time (``06:00``, or ``60000`` as a number).  ``date_format``: as for strptime, ISO 8601 if not given.
         ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``,
-        ``encoding``, ``skip_rows``, ``missing`` (more words for missing values), ``attributes`` (of columns: units,
-        standard_name and more).
+        ``encoding``, ``skip_rows``, ``missing`` (more words for missing values; a number stands for all forms of it, as
+        -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
 
     Raises
     ------
@@ -133,6 +134,15 @@ class _Text(Columns):
         return self
 
     @property
+    def missing_numbers(self) -> list[float]:
+        """The words for missing values that are numbers."""
+        found = []
+        for word in self.missing:
+            with suppress(ValueError):
+                found.append(float(word.strip().replace(self.decimal, ".")))
+        return found
+
+    @property
     def dates(self) -> tuple[str, ...]:
         """Names of the columns that make up a date."""
         return self.flavour.date
@@ -145,8 +155,21 @@ def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
     for path in paths:
         number = 1
         for table, batch in _batches(text, path):
-            yield table.frame(pa.Table.from_batches([batch]), number)
+            yield table.frame(_masked(pa.Table.from_batches([batch]), text.missing_numbers), number)
             number += batch.num_rows
+
+
+def _masked(table: pa.Table, numbers: list[float]) -> pa.Table:
+    """Return a table whose numbers are missing where they are among `numbers`, however the file writes them."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for i, field in enumerate(table.schema if numbers else ()):
+        if pa.types.is_floating(field.type):
+            column = table.column(i)
+            gone = compute.is_in(column, value_set=pa.array(numbers, field.type))
+            table = table.set_column(i, field, compute.if_else(gone, pa.scalar(None, field.type), column))
+    return table
 
 
 def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -176,9 +199,10 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
             column = _COLUMN.search(str(error))
             name = names[int(column[1])] if column is not None and int(column[1]) < len(names) else None
             if name is None or name in words:
-                hint = "; give another encoding" if "UTF8" in str(error) else "; correct the file, or give delimiter"
+                hint = "correct the file, or give delimiter or skip_rows"
+                hint = "give another encoding" if "UTF8" in str(error) else hint
                 about = "" if name is None else f", column {name}"
-                raise SourceError(f"{path}{about}: {_first_line(error)}{hint}") from error
+                raise SourceError(f"{path}{about}: {_first_line(error)}; {hint}") from error
             words.add(name)
         except UnicodeDecodeError as error:
             raise SourceError(f"{path}: column names are not text in {text.encoding}; give another encoding") from error

@@ -111,6 +111,17 @@ def test_words_for_the_present_time_are_no_dates(tmp_path: Path, word: str, form
         rows(source(tmp_path, f"time,lat,lon\n2020-01-01,1,2\n{word},1,2\n", date_format=form))
 
 
+@pytest.mark.parametrize("word", ["-999", -999, "-999.00"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_number_for_missing_values_stands_for_all_forms_of_it(tmp_path: Path, word: object, decimal: str) -> None:
+    cells = ["-999", "  -999", "-999.0 ", "-9.99e2", "-999.5", "999"]
+    text = "time;lat;lon;t\n" + "".join(f"2020-01-01;1;2;{cell}\n" for cell in cells)
+    options = {"delimiter": ";", "decimal": decimal, "missing": [word]}
+    found = rows(source(tmp_path, text.replace(".", decimal), **options))["t"]
+    assert found.tolist()[4:] == [-999.5, 999]
+    assert found[:4].isna().all()
+
+
 def test_errors_about_rows_name_the_one_of_several_files_that_has_them(tmp_path: Path) -> None:
     head = "time,lat,lon,t\n2020-01-01T00:00:00Z,51.5,-0.5,"
     for name, rest in (("a", "3"), ("b", "4\n2020-01-01T01:00:00Z,,2.5,3"), ("c", "warm"), ("e", "1e39")):
