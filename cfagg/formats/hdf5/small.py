@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -179,13 +179,32 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
         counters.add(bytes=sum(map(len, raws)))
     within = tuple([slice(n) for n in plan.shape])
     if plan.encoding.codecs:
-        parts = [_decoded(raw, mask, plan, chunk) for raw, mask in zip(raws, masks.tolist(), strict=True)]
-        whole = [part for part in parts if part is not None]
-        return np.concatenate(whole)[within] if len(whole) == plan.chunks else None
+        whole = _all_decoded(raws, masks, plan, chunk)
+        return None if whole is None else whole[within]
     raw = b"".join(raws)
     if len(raw) != plan.size * plan.chunks:
         return None
     return np.frombuffer(raw, plan.encoding.dtype).reshape(-1, *chunk[1:])[within]
+
+
+def _all_decoded(
+    raws: Sequence[bytes], masks: npt.NDArray[np.int64], plan: _Plan, chunk: tuple[int, ...]
+) -> npt.NDArray[Any] | None:
+    """Return the values of chunks one behind the other, or `None` if the bytes of one are damaged."""
+    from cfagg.formats.values import filters
+
+    if masks.any():
+        parts = [_decoded(raw, mask, plan, chunk) for raw, mask in zip(raws, masks.tolist(), strict=True)]
+        whole = [part for part in parts if part is not None]
+        return np.concatenate(whole) if len(whole) == len(parts) else None
+    put = filters.placing(plan.encoding, chunk, None)
+    out = np.empty((len(raws), prod(chunk)), plan.encoding.dtype)
+    try:
+        for raw, place in zip(raws, out, strict=True):
+            put(raw, place)
+    except filters.DamagedError:
+        return None
+    return out.reshape(-1, *chunk[1:])
 
 
 def _decoded(raw: bytes, mask: int, plan: _Plan, shape: tuple[int, ...]) -> npt.NDArray[Any] | None:
