@@ -199,10 +199,11 @@ def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
         text = there & pd.to_numeric(column, errors="coerce").isna().to_numpy()
         there = text if text.any() else there
     value = column.iloc[int(np.argmax(there))]
+    words = ", or name words for missing values in missing of a source csv" if isinstance(value, str) else ""
     return Problem(
         _row(frame, there),
-        f"{name} is {value!r} ({column.dtype}), expected a number; convert the column, leave it out with the filter "
-        "drop or select, or name words for missing values in missing of a source csv",
+        f"{name} is {value!r} ({column.dtype}), expected a number; convert the column or leave it out with the filter "
+        f"drop or select{words}",
     )
 
 

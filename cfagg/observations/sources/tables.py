@@ -152,13 +152,15 @@ def data_of(names: Iterable[str]) -> list[str]:
 
 
 def _plain(table: Any) -> Any:
-    """Return a table whose columns pandas reads as numbers where possible: no truth values, no dictionaries."""
+    """Return a table whose columns pandas reads as numbers where possible: no truth values, dictionaries, decimals."""
     import pyarrow as pa
 
     table = table.replace_schema_metadata(None)
     for i, field in enumerate(table.schema):
         if pa.types.is_boolean(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(pa.uint8()))
+        elif pa.types.is_decimal(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.float64()))
         elif pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ def test_a_file_without_rows_has_its_columns(tmp_path: Path) -> None:
     frame(0).to_feather(tmp_path / "a.feather")
     found = rows(ArrowSource({"path": str(tmp_path / "a.feather"), "columns": ["n"]}))
     assert (len(found), found.columns.tolist()) == (0, ["date", "latitude", "longitude", "n"])
+
+
+def test_decimals_are_numbers(tmp_path: Path) -> None:
+    given = frame(3).assign(n=[Decimal("1.25"), None, Decimal(-3)])
+    given.to_feather(tmp_path / "a.feather")
+    found = rows(ArrowSource({"path": str(tmp_path / "a.feather")}))
+    assert found["n"].dtype == np.float64
+    np.testing.assert_array_equal(found["n"], [1.25, np.nan, -3])
 
 
 def test_what_is_no_arrow_file_is_refused(tmp_path: Path) -> None:
