@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
@@ -40,6 +41,7 @@ from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import is_consolidated, store_at
 from cfagg.formats.metadata.zarr import open_store
 from cfagg.formats.metadata.zarr_nodes import read_node
+from cfagg.formats.zarr.attributes import encoded_fill
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
@@ -79,6 +81,8 @@ class _Store(ZarrStore):
 
     def open_store_variable(self, name: str) -> xr.Variable:
         """Return a variable."""
+        if not self._use_zarr_fill_value_as_mask:
+            _encode_fill(self.members[name])
         variable: xr.Variable = super().open_store_variable(name)  # type: ignore[no-untyped-call]
         wrapper: Any = getattr(variable._data, "array", None)
         variable.attrs = _typed(variable.attrs, getattr(getattr(wrapper, "_array", None), "attrs", {}))
@@ -110,6 +114,17 @@ def _typed(attributes: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str
     types = notes_of(stored, {}).types
     types.pop("_FillValue", None)  # as xarray decodes it
     return {k: plain(value_of_json(v, types[k])) if k in types else v for k, v in attributes.items()}
+
+
+def _encode_fill(array: Any) -> None:
+    """Give a fill value that other software wrote as a number the form that xarray decodes, in memory."""
+    attributes = array.metadata.attributes
+    fill = attributes.get("_FillValue")
+    if array.dtype.kind == "f" and type(fill) in (int, float):
+        with np.errstate(over="ignore"):
+            own = array.dtype.type(fill)
+        if np.isfinite(own) or not np.isfinite(fill):
+            attributes["_FillValue"] = encoded_fill(own, array.dtype, attributes)
 
 
 def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:

@@ -35,6 +35,17 @@ def test_scalars_of_the_netcdf_library_are_scalars(tmp_path: Path, mode: str, ch
     assert float(xr.open_zarr(tmp_path / "b.zarr").height) == 2.5
 
 
+@pytest.mark.parametrize("fill", [1e20, -1])
+def test_fill_values_that_are_plain_numbers_in_version_3_are_read(tmp_path: Path, fill: float) -> None:
+    made = zarr.create_array(tmp_path, name="v", data=np.array([0, 1e20, -1], "f4"), dimension_names=["x"])
+    made.attrs["_FillValue"] = fill
+    found = cfagg.read(tmp_path).v
+    np.testing.assert_array_equal(np.isnan(found), [False, fill > 0, fill < 0])
+    found.to_netcdf(tmp_path / "a.nc")
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert file["v"]._FillValue == np.float32(fill)
+
+
 def test_attributes_of_the_netcdf_library_have_their_types(tmp_path: Path) -> None:
     with netCDF4.Dataset(f"file://{tmp_path}/a.zarr#mode=nczarr,file", "w") as file:
         file.createDimension("x", 2)
