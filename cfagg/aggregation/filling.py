@@ -344,7 +344,8 @@ class Builder:
         key = self._key(("companion", base, tuple(spans), content_key(made.values), _frozen(attributes)))
         name = self.contents.known(key)
         if name is None:
-            heads = spans == [base] and base not in self.contents.variables
+            # The name of a dimension that it spans, alone or with others.
+            heads = base in spans and base not in self.contents.variables
             name = self.contents.head(base, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
         self.left[name] = made.master.differing

@@ -71,3 +71,26 @@ def test_levels_over_other_bottoms_are_not_shared(tmp_path) -> None:
     assert {found.temp.dims[1], found.u.dims[1]} == {"s_rho", "s_rho_1"}
     assert (found.h.values == 50).all()
     assert (found.h_1.values == 60).all()
+
+
+@pytest.mark.parametrize("to", ["CF-1.13", "NCA-0.1"])
+def test_a_coordinate_that_spans_the_dimension_of_its_name_with_others_keeps_it(tmp_path, to) -> None:
+    paths = [str(tmp_path / f"{k}.nc") for k in range(2)]
+    for k, path in enumerate(paths):
+        with netCDF4.Dataset(path, "w") as made:  # as FVCOM writes its levels
+            for name, size in (("time", 1), ("siglay", 2), ("node", 3)):
+                made.createDimension(name, size)
+            for name, dims, values, said in (
+                ("time", "time", k, {"standard_name": "time", "units": "days since 2000-01-01"}),
+                ("lat", "node", [1, 2, 4], {"standard_name": "latitude", "units": "degrees_north"}),
+                ("siglay", "siglay node", np.arange(6).reshape(2, 3), {"standard_name": "ocean_sigma_coordinate"}),
+                ("temp", "time siglay node", k, {"standard_name": "sea_water_temperature", "units": "K"}),
+            ):
+                made.createVariable(name, "f8", dims.split())[...] = values
+                made[name].setncatts(said)
+            made["temp"].coordinates = "time siglay lat"
+    cfagg.aggregate(paths, output=tmp_path / "all.nc", to=to)
+    for found in (cfagg.aggregate(paths), cfagg.read(tmp_path / "all.nc")):
+        assert found["temp"].shape == (2, 2, 3)
+        assert found["temp"].coords["siglay"].dims == ("siglay", "node")
+        assert found["siglay"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
