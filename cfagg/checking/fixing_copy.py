@@ -47,7 +47,7 @@ def copied(source: str, target: str) -> Iterator[str]:
         except CfaggError as error:
             if str(copy) not in error.message:
                 raise
-            said = error.message.replace(str(copy), target)
+            said = error.message.removeprefix(f"{copy}: ").replace(str(copy), target)
             raise TargetError(f"{target} is not written: {said}") from error
     except BaseException:
         folder.remove(done=False)

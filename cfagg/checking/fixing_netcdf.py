@@ -14,13 +14,16 @@ from cfagg.formats.hdf5.library_variables import strings_of
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import check_file, dataset_of
 from cfagg.runtime.netcdf_files import closing_written
-from cfagg.runtime.publishing import public_name, reason
+from cfagg.runtime.publishing import reason
 from cfagg.storage.files import CONTEXT_SOURCE, lock_trouble, open_regular
 
 if TYPE_CHECKING:
     from cfagg.checking.changes import Change
 
 __all__ = ["change"]
+
+#: The error of the netCDF library about HDF5 files that are not of netCDF-4.
+_CANNOT_WRITE = -103
 
 
 def change(path: str, changes: Iterable[Change]) -> list[str]:
@@ -40,10 +43,10 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             file = dataset_of(path, "a")
         except (OSError, RuntimeError) as error:
             with open_regular(path) as handle:
-                said = lock_trouble(handle.fd) or (reason(error) if isinstance(error, OSError) else error)
-            raise TargetError(
-                f"{public_name(path)} is not written: the netCDF library cannot write to a copy: {said}"
-            ) from error
+                said = lock_trouble(handle.fd) or (reason(error, path) if isinstance(error, OSError) else error)
+            if isinstance(error, OSError) and error.errno == _CANNOT_WRITE:
+                said = f"{said}, as in HDF5 files without an order of creation; convert it to netCDF-4 first"
+            raise TargetError(f"{path}: the netCDF library cannot write to a copy: {said}") from error
         try:
             with closing_written(file, path):
                 for one in changes:
@@ -54,7 +57,7 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         except OSError as error:
-            raise TargetError(f"{public_name(path)} is not written: {reason(error, path)}") from error
+            raise TargetError(f"{path}: {reason(error, path)}") from error
     return refused
 
 

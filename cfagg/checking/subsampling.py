@@ -11,7 +11,8 @@ from cfagg.checking.spans import own_span
 from cfagg.model.dataset import Dimension, Variable
 
 __all__ = [
-    "METHODS", "MappedDimension", "Method", "Use", "interpolation_variables", "mapping", "sound", "unsound", "uses",
+    "METHODS", "MappedDimension", "Method", "Use", "interpolated", "interpolation_variables", "mapping", "sound",
+    "unsound", "uses",
 ]  # fmt: skip
 
 
@@ -105,6 +106,12 @@ def mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
             )
         )
     return found
+
+
+def interpolated(c: Context, v: Variable) -> set[Dimension | None]:
+    """Return the dimensions of a variable whose coordinates are interpolated."""
+    used = [use.interpolation for use in uses(c) if use.parent is v]
+    return {part.interpolated_dimension for x in used for part in mapping(c, x) or ()}
 
 
 @once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -466,3 +467,12 @@ def test_a_copy_that_is_given_up_is_never_put_in_place(path: Path, tmp_path: Pat
     with pytest.raises(ZeroDivisionError), copied(str(path), str(tmp_path / name)):
         raise ZeroDivisionError
     assert [p.name for p in tmp_path.iterdir() if name in p.name] == []
+
+
+def test_a_file_that_the_library_does_not_write_to_is_named_once_with_a_remedy(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:  # HDF5 without the order of creation that netCDF-4 has
+        file.create_dataset("t", data=[1.0]).attrs.update({"units": "days since 2000-1-1", "calendar": "gregorian"})
+    target = tmp_path / "b.h5"
+    said = f"^{re.escape(str(target))} is not written: the netCDF library .*; convert it to netCDF-4 first$"
+    with pytest.raises(TargetError, match=said):
+        fix(tmp_path / "a.h5", output=target)

@@ -11,6 +11,7 @@ from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, u
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, replaced, span_is_known
+from cfagg.checking.subsampling import interpolated
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -43,7 +44,7 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
         ]
         if not missing:
             continue
-        for d in missing:
+        for d in (d for d in missing if d not in interpolated(c, v)):
             for hit in _without(c, v, d):
                 reported.add(d)
                 yield hit

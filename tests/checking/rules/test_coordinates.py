@@ -297,3 +297,12 @@ def test_a_name_in_other_letters_is_told_what_is_there() -> None:
 def test_a_variable_that_the_long_name_of_a_mesh_mentions_is_checked_all_the_same() -> None:
     mesh = 'int mesh ; mesh:cf_role = "mesh_topology" ; mesh:long_name = "mesh of t" ; t:coordinates = "far" ;'
     assert codes(grid(f"{mesh} double far(k) ;"), "COO010") == ["COO010"]
+
+
+def test_a_dimension_of_interpolated_coordinates_needs_no_coordinate_variable() -> None:
+    text = """netcdf a { dimensions: lat = 6 ; tp = 2 ; variables:
+  float q(lat) ; q:coordinate_interpolation = "lat: line" ; float other(lat) ;
+  float lat(tp) ; lat:units = "degrees_north" ; int index(tp) ;
+  char line ; line:interpolation_name = "linear" ; line:tie_point_mapping = "lat: index tp" ;
+  :Conventions = "CF-1.13" ; }"""
+    assert [f.variable for f in findings(text, "COO006")] == ["other"]
