@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The beginning of the shared part: the kind of data, and its version.
-MAGIC = b"cfaggRC6"
+MAGIC = b"cfaggRC7"
 
 #: Size in bytes of a checksum.
 SUM = 8

@@ -48,6 +48,12 @@ DATASETS = (
     *("bc_method_id", "target_institution_id", "run_id", "runid", "um_version", "platform", "instrument", "title"),
 )
 
+#: Standard names, in lower case, that say that there is none.
+_UNSAID = frozenset({"", "unknown", "none", "undefined", "n/a"})
+
+#: The attribute with the number of a parameter in ECMWF's table; 0 is none of them.
+_PARAMETER = "GRIB_paramId"
+
 #: The version of the Unified Model, which determines the meaning of its codes.
 VERSION = "um_version"
 
@@ -56,9 +62,9 @@ def identity(variable: Variable, options: Options) -> str | None:
     """Return the identity of a coordinate or another variable, such as its standard name."""
     if options.variable_identities:
         return f"ncvar%{variable.name}"
-    name = (variable.text("standard_name") or "").split()
+    name = _standard_name(variable)
     if name:
-        return " ".join(name)
+        return name
     place = place_of(variable.attributes)
     if place is not None:
         return place
@@ -74,8 +80,19 @@ def field_identity(variable: Variable, options: Options) -> str | None:
         return None if value is None else f"{options.field_identity}={frozen(value)}"
     if options.variable_identities:
         return f"ncvar%{variable.name}"
-    name = (variable.text("standard_name") or "").split()
-    return " ".join(name) if name else _relaxed(variable, options) or code_of_model(variable)
+    return _standard_name(variable) or _relaxed(variable, options) or code_of_model(variable) or _code_of_grib(variable)
+
+
+def _standard_name(variable: Variable) -> str | None:
+    """Return the standard name of a variable, if it says one."""
+    name = " ".join((variable.text("standard_name") or "").split())
+    return name if name.lower() not in _UNSAID else None
+
+
+def _code_of_grib(variable: Variable) -> str | None:
+    """Return the number of ECMWF's table of parameters in files made of GRIB, in which names are often "unknown"."""
+    code = frozen(variable.attributes.get(_PARAMETER))
+    return f"{_PARAMETER}={code}" if isinstance(code, int | np.integer) and code > 0 else None
 
 
 def code_of_model(variable: Variable) -> str | None:

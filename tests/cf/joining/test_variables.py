@@ -53,6 +53,30 @@ def test_variables_of_following_times_are_joined() -> None:
     assert (boxes.shape[:, 0].tolist(), boxes.position[:, 0].tolist()) == ([2], [1, 0])
 
 
+@pytest.mark.parametrize("name", ["unknown", "Unknown", "none", "n/a", ""])
+def test_a_standard_name_that_says_that_there_is_none_joins_nothing(name: str) -> None:
+    parts = [tas([0.0, 1.0], standard_name=name, long_name="a"), tas([31.0], standard_name=name, long_name="b")]
+    assert reason(*parts).rule == "problem"
+    assert "it has no standard name" in str(reason(*parts))
+    relaxed = Options(relaxed_identities=True)
+    parts = [tas([t], relaxed, standard_name=name, long_name=word) for word in "ab" for t in (0.0, 31.0)]
+    _, boxes = joined(*parts, options=relaxed)
+    assert boxes.shape[:, 0].tolist() == [2, 2]
+
+
+def test_parameters_of_grib_are_told_apart_by_their_number() -> None:
+    said = {"standard_name": "unknown"}
+    parts = [tas([t], **said, GRIB_paramId=np.int64(code)) for code in (167, 168) for t in (0.0, 31.0)]
+    _, boxes = joined(*parts)
+    assert boxes.shape[:, 0].tolist() == [2, 2]
+    assert reason(*(tas([t], **said, GRIB_paramId=np.int64(0)) for t in (0.0, 31.0))).rule == "problem"
+
+
+def test_a_standard_name_counts_more_than_the_number_of_a_parameter() -> None:
+    _, boxes = joined(tas([0.0], GRIB_paramId=np.int64(130)), tas([31.0]))
+    assert boxes.shape[:, 0].tolist() == [2]
+
+
 def test_variables_of_times_and_latitudes_are_joined_along_both() -> None:
     parts = [tas([t], latitude=y) for t in (0.0, 1.0, 2.0) for y in ([10.0, 20.0], [30.0, 40.0])]
     _, boxes = joined(*parts)
