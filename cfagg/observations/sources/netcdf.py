@@ -99,23 +99,32 @@ class NetcdfSource(FileSource):
 
 
 def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[str]) -> Iterator[pd.DataFrame]:
+    told: set[tuple[str, ...]] | None = set() if len(paths) > 1 else None
     for path in paths:
-        yield from read_netcdf(path, flavour=flavour, columns=columns)
+        yield from read_netcdf(path, flavour=flavour, columns=columns, told=told)
 
 
 def read_netcdf(
-    path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
+    path: str,
+    *,
+    flavour: Mapping[str, str] | None = None,
+    columns: Iterable[str] | None = None,
+    told: set[tuple[str, ...]] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the observations of a netCDF file in blocks, in the order of the file."""
+    # `told` has the variables that a warning about another file has named as left out.
     variables, sizes, feature, groups = _described(path)
     geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns, groups=groups)
-    if geometry.left_out:
+    if geometry.left_out and (told is None or geometry.left_out not in told):
+        here = "" if told is None else ", here and in other files"
         warnings.warn(
             f"{path}: {', '.join(geometry.left_out)} belong to no observation ({feature or 'without featureType'}, "
-            f"numbered by {', '.join(geometry.dims)}) and are left out; choose the others with columns",
+            f"numbered by {', '.join(geometry.dims)}) and are left out{here}; choose the others with columns",
             UnknownConventionWarning,
             stacklevel=2,
         )
+        if told is not None:
+            told.add(geometry.left_out)
     # Errors are raised before the first block, not in the middle of a build.
     readers = {name: NetcdfReader(path, "/", name, workers=1) for name in geometry.used()}
     yield from _Reader(path, geometry, variables, readers).blocks()

@@ -242,6 +242,10 @@ def test_variables_of_other_dimensions_are_left_out_with_a_warning(tmp_path: Pat
     assert len(read(path, columns=["t"])) == 3
     with pytest.raises(ConventionError, match=r"response: has dimensions \(band\)"):
         read(path, columns=["t", "response"])
+    small(tmp_path / "b.nc", a=bands)
+    with pytest.warns(UnknownConventionWarning, match=r"a\.nc: response .* left out, here and in other files") as told:
+        assert len(rows(NetcdfSource({"path": str(tmp_path / "*.nc")}))) == 6
+    assert len(told) == 1
 
 
 def test_columns_decide_what_numbers_the_observations(tmp_path: Path) -> None:
