@@ -141,7 +141,7 @@ class Builder:
         made, bounds, _ = self.made[key]
         stated = own[0].stated
         base = said = stated.name.rpartition("/")[2]
-        if dim is not None and stated.dims == (stated.name,):
+        if dim is not None and stated.dims == (said,):
             base = dim  # it remains the coordinate variable of its dimension, whatever its name
         content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
@@ -326,7 +326,7 @@ class Builder:
             new = [] if same else new
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
-        base = spans[0] if first.stated.dims == (first.stated.name,) and len(spans) == 1 else base
+        base = spans[0] if first.stated.dims == (base,) and len(spans) == 1 else base
         order = (*new, *first.axes[: len(first.shape)])
 
         def values_of(row: int) -> npt.NDArray[Any]:

@@ -307,7 +307,7 @@ def dimension_name(described: Sequence[Described], identity: str, beside: Collec
         found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
     found |= dict.fromkeys(d for d, a in described[0].along.items() if a == identity)  # of features, for example
     others = (one.axes[identity].stated for one in described)
-    if not coordinate.stated.dims and any(other.dims == (other.name,) for other in others):
+    if not coordinate.stated.dims and any(other.dims == (other.name.rpartition("/")[2],) for other in others):
         found = {coordinate.stated.name: None, **found}
     found = {name: None for name in found if coordinate.index or name not in several}
     names = [*found, coordinate.stated.name]

@@ -63,3 +63,24 @@ def test_grid_mappings_of_one_name_in_two_groups_are_both_kept(tmp_path: Path) -
         first, *_, second, last = file["tas"].grid_mapping.replace(":", "").split()
         assert file[first].grid_mapping_name == "transverse_mercator"
         assert (file[second].grid_mapping_name, last) == ("latitude_longitude", "lat")
+
+
+def test_coordinates_in_a_group_keep_their_dimensions_under_other_names(tmp_path: Path) -> None:
+    place = {"latitude": "degrees_north", "longitude": "degrees_east"}
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:  # as Sentinel-5P has it
+        group = file.createGroup("PRODUCT")
+        for name, size in {"time": 1, "scanline": 3, "pixel": 2}.items():
+            group.createDimension(name, size)
+            group.createVariable(name, "i4", (name,))[:] = np.arange(size)
+        group["time"].setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+        group.createVariable("delta", "i4", ("time", "scanline"))[:] = [[1, 2, 3]]
+        for name, units in place.items():
+            group.createVariable(name, "f4", ("time", "scanline", "pixel"))[:] = np.arange(6).reshape(1, 3, 2)
+            group[name].setncatts({"standard_name": name, "units": units})
+        group.createVariable("no2", "f4", ("time", "scanline", "pixel"))[:] = np.ones((1, 3, 2))
+        group["no2"].coordinates = "longitude latitude"
+    with cfagg.aggregate(tmp_path / "a.nc") as found:
+        for name in ("delta", "no2"):
+            dimension = found[name].dims[1]
+            assert found[name].coords[dimension].values.tolist() == [0, 1, 2]
+            assert dimension in found.indexes

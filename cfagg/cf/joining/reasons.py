@@ -94,7 +94,7 @@ class Reason:
 
     def __str__(self) -> str:
         if self.rule == "problem":
-            both = ((self.a, "one"), (self.b, "the other"))
+            both = ((self.a, "one"), (self.b, "the other")) if self.a != self.b else ((self.a, "both"),)
             text = "; ".join(f"{problem} ({which})" for problem, which in both if problem is not None)
             return _SENTENCES["problem"].format(text=text)
         if self.rule == "signature" and self.what.endswith(" exists"):

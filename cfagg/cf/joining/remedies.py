@@ -52,11 +52,16 @@ _BY_COLUMN = {
     "or write all as one type",
 }
 
+_NO_COORDINATE, _NO_NAME = "no coordinate with a standard name", "has no standard name"
+
+#: If variables have both problems.
+_NO_NAMES = "relaxed_identities=True uses names instead, or |give it and its coordinate standard names"
+
 #: By a part of the problem of variables that cannot be joined; before the bar an option that helps if both have it.
 _BY_PROBLEM = (
     ("has no attribute", "give it that attribute, or leave out field_identity="),
-    ("no coordinate with a standard name", "relaxed_identities=True uses names instead, or |give its coordinate one"),
-    ("has no standard name", "relaxed_identities=True uses its long name, or its name, instead, or |give it one"),
+    (_NO_COORDINATE, "relaxed_identities=True uses names instead, or |give its coordinate a standard name"),
+    (_NO_NAME, "relaxed_identities=True uses its long name, or its name, instead, or |give it a standard name"),
     ("has no units", "relaxed_units=True, or |give it units"),
     ("has no elements", "leave the file out"),
     ("occurs twice", "give the second one a name of its own"),
@@ -78,9 +83,12 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     """
     if rule == "problem":
         said = [str(problem or "") for problem in (a, b)]
+        known = dict(_BY_PROBLEM)
+        if all(word in one for one in said for word in (_NO_COORDINATE, _NO_NAME)):
+            known = {word: text for word, text in known.items() if word != _NO_COORDINATE} | {_NO_NAME: _NO_NAMES}
         found = [
             text.replace("|", "") if all(word in one for one in said) else text.rpartition("|")[2]
-            for word, text in _BY_PROBLEM
+            for word, text in known.items()
             if any(word in one for one in said)
         ]
         return "; ".join(found) or "correct it in the file"
@@ -90,7 +98,7 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     if rule == "part":
         numbers = all(isinstance(v, float) for v in (a, b))
         more = "; rtol= and atol= set how far they may differ" if numbers else ""
-        return f"give both the same {what}, or take it out of one and the other{more}"
+        return f"give both the same {what}, or take it out of both{more}"
     if rule == "equal" and options.on_overlap == "equal":
         return f"their values differ, or are too many to be compared: {_BY_RULE['equal'].replace(_IF_EQUAL, '')}"
     if rule == "attribute" and what in options.dimension:

@@ -133,9 +133,24 @@ def test_places_that_are_only_counted_are_nothing_in_common(choice: Any) -> None
     assert "standard_name" in reason(one, other, options=Options(on_overlap=choice)).remedy
 
 
-@pytest.mark.parametrize(("lacking", "said"), [("units", "give it units"), ("standard_name", "give it one")])
+@pytest.mark.parametrize(
+    ("lacking", "said"), [("units", "give it units"), ("standard_name", "give it a standard name")]
+)
 def test_no_option_is_advised_for_what_only_one_of_two_lacks(lacking: str, said: str) -> None:
     assert reason(tas([0.0]), tas([1.0], **{lacking: None})).remedy == said
+
+
+def test_what_both_lack_is_said_once_with_one_remedy() -> None:
+    def bare(time: float) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        add(root, "zlev", ("zlev",), [0.0], units="m")
+        return described(add(root, "sst", ("time", "zlev"), np.zeros((1, 1)), units="K").group)
+
+    found = reason(bare(0.0), bare(1.0))
+    assert str(found).count("has no standard name") == 1
+    assert str(found).endswith("(both)")
+    assert found.remedy == "relaxed_identities=True uses names instead, or give it and its coordinate standard names"
 
 
 def test_latitudes_that_differ_by_rounding_are_joined_as_the_remedy_says() -> None:
