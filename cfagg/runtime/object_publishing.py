@@ -117,12 +117,16 @@ class NewStore:
     def check(self) -> None:
         """Raise if something exists that must not be replaced, before work begins."""
         path = self.objects.path
-        if next(self.objects.listed(), None) is None:
-            return
-        partial = self.objects.size(_MARK) is not None
-        store = any(self.objects.size(name) is not None for name in ROOT_DOCUMENTS)
-        if not (partial or store):
-            raise TargetError(f"{path} contains objects that do not form a Zarr store; choose another target")
+        for last in (False, True):
+            if next(self.objects.listed(), None) is None:
+                return
+            # The mark of another run is there before the documents are removed, and as long as they are not.
+            store = any(self.objects.size(name) is not None for name in ROOT_DOCUMENTS)
+            partial = self.objects.size(_MARK) is not None
+            if partial or store:
+                break
+            if last:  # no run has ended meanwhile
+                raise TargetError(f"{path} contains objects that do not form a Zarr store; choose another target")
         if not self.overwrite and not (self.resume and partial):
             if store:
                 raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")

@@ -29,7 +29,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
-from cfagg.runtime.object_publishing import NewStore
+from cfagg.runtime.object_publishing import ROOT_DOCUMENTS, NewStore
 from cfagg.storage.objects import ObjectStore
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
@@ -144,6 +144,30 @@ def test_documents_are_not_left_over_the_chunks_of_a_run_that_came_in_between(cl
     assert objects.read("zarr.json") is None
     second.publish({"v/zarr.json": b"{}", "zarr.json": b"{}"})
     assert set(objects.listed()) == {"v/c/1", "v/zarr.json", "zarr.json"}
+
+
+@pytest.mark.filterwarnings("ignore:.*removed before the new store")
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_run_that_looks_while_another_replaces_the_store_does_not_take_it_for_something_else(
+    cloud, monkeypatch, begun
+) -> None:
+    _, _, objects = cloud
+    objects.put("zarr.json", b"{}")
+    other, size, acts = NewStore(objects, overwrite=True), ObjectStore.size, []
+    if begun:
+        other.begin()
+
+    def overtaken(self, key):
+        found = None if begun else size(self, key)
+        if not acts and (key not in ROOT_DOCUMENTS or not begun):
+            acts.append(key)
+            # The other one begins after the first look, or ends between those at the documents and at its mark.
+            other.publish({"zarr.json": b"{}"}) if begun else other.begin()
+        return size(self, key) if begun else found
+
+    monkeypatch.setattr(ObjectStore, "size", overtaken)
+    NewStore(objects, overwrite=True).check()
+    assert acts
 
 
 @pytest.mark.soak
