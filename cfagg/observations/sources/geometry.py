@@ -171,10 +171,13 @@ def _places(variables: Mapping[str, Described], flavour: Mapping[str, str], prob
     for kind in ("date", "latitude", "longitude"):
         name = flavour.get(kind)
         if name is not None:
-            if name in variables:
-                found[kind] = name
-            else:
+            if name not in variables:
                 problems.append(Problem(f"flavour.{kind}", f"{name} is not a variable{closest(name, variables)}"))
+            elif (dtype := variables[name].dtype).kind not in "iuf":
+                said = f"{name} is {'text' if dtype.kind in 'OSU' else dtype}, expected numbers; name another variable"
+                problems.append(Problem(f"flavour.{kind}", said))
+            else:
+                found[kind] = name
             continue
         names = _likely(kind, variables)
         if len(names) > 1:

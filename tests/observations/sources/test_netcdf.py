@@ -271,6 +271,10 @@ def test_names_may_be_given_where_attributes_do_not_tell(tmp_path: Path) -> None
     assert len(read(path, flavour={"latitude": "my_lat", "longitude": "my_lon"})) == 3
     with pytest.raises(ConventionError, match=r"flavour\.date: when is not a variable"):
         read(path, flavour={"date": "when", "latitude": "my_lat", "longitude": "my_lon"})
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("when", str, ("obs",))[0] = "2020-01-01"
+    with pytest.raises(ConventionError, match=r"a\.nc .*\n.*date: when is text, expected numbers; name another"):
+        read(path, flavour={"date": "when", "latitude": "my_lat", "longitude": "my_lon"})
 
 
 def test_two_times_need_a_choice(tmp_path: Path) -> None:
