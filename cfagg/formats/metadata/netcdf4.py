@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,8 @@ def _variable(group: Group, variable: Any, gate: _Gate) -> Variable:
             variable.set_auto_chartostring(False)
             try:
                 values = np.asarray(variable[slices or ...])
+            except UnicodeDecodeError:
+                values = _one_by_one(variable, slices)
             finally:
                 variable.set_auto_mask(before[0])
                 variable.set_auto_scale(before[1])
@@ -144,6 +147,19 @@ def _variable(group: Group, variable: Any, gate: _Gate) -> Variable:
 
     found.read = read
     return found
+
+
+def _one_by_one(variable: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Return strings, and the bytes of those that are not UTF-8, of which the library gives none together."""
+    kept = slices or (slice(None),) * variable.ndim
+    places = [range(*one.indices(size)) for one, size in zip(kept, variable.shape, strict=True)]
+    values = np.empty([len(p) for p in places], object)
+    for at, place in zip(np.ndindex(values.shape), product(*places), strict=True):
+        try:
+            values[at] = variable[place]
+        except UnicodeDecodeError as error:
+            values[at] = error.object
+    return values
 
 
 def _dimension(group: Group, dimension: Any) -> Dimension:

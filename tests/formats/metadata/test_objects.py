@@ -194,3 +194,12 @@ def test_values_of_a_dataset_that_is_being_written_are_read(tmp_path: Path, form
         with open_dataset(file) as dataset:
             assert dataset.variables[0].values().tolist() == [1, 2]
         assert file.ncattrs() == attributes
+
+
+def test_strings_that_are_not_utf8_are_bytes_beside_others(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("units", data=[b"\xb5m", b"\xc2\xb5m"], dtype=h5py.string_dtype())
+    with netCDF4.Dataset(tmp_path / "a.nc") as opened, open_dataset(opened) as dataset:
+        read = dataset.root.variables["units"].read
+        assert read is not None
+        assert [read((part,)).tolist() for part in (slice(None), slice(1, 2))] == [[b"\xb5m", "µm"], ["µm"]]
