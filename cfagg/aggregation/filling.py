@@ -326,7 +326,8 @@ class Builder:
             new = [] if same else new
         axes = [*(self.number[a] for a in new), *axes]
         spans = [*(dims[a] for a in new), *spans]
-        base = spans[0] if first.stated.dims == (base,) and len(spans) == 1 else base
+        # A coordinate variable has the name of its dimension, unless another one has.
+        called = spans[0] if first.stated.dims == (base,) and len(spans) == 1 else base
         order = (*new, *first.axes[: len(first.shape)])
 
         def values_of(row: int) -> npt.NDArray[Any]:
@@ -341,12 +342,12 @@ class Builder:
         made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self._place)
         given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
-        key = self._key(("companion", base, tuple(spans), content_key(made.values), _frozen(attributes)))
+        key = self._key(("companion", called, tuple(spans), content_key(made.values), _frozen(attributes)))
         name = self.contents.known(key)
         if name is None:
             # The name of a dimension that it spans, alone or with others.
-            heads = base in spans and base not in self.contents.variables
-            name = self.contents.head(base, key) if heads else self.contents.free(base, key)
+            heads = called in spans and called not in self.contents.variables
+            name = self.contents.head(called, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
         self.left[name] = made.master.differing
         return name, key

@@ -94,3 +94,23 @@ def test_a_coordinate_that_spans_the_dimension_of_its_name_with_others_keeps_it(
         assert found["temp"].shape == (2, 2, 3)
         assert found["temp"].coords["siglay"].dims == ("siglay", "node")
         assert found["siglay"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_times_along_steps_keep_their_name_in_files_whose_members_stay_apart(tmp_path) -> None:
+    paths = [str(tmp_path / f"{k}.nc") for k in range(4)]
+    for k, path in enumerate(paths):
+        start = 365.0 * (k // 2)
+        with netCDF4.Dataset(path, "w") as made:  # as in decadal predictions
+            made.createDimension("time", 2)
+            for name, dims, values, said in (
+                ("time", "time", start + np.array([15, 45]), {"standard_name": "time", "units": "days since 1960-1-1"}),
+                ("lead", "time", [15, 45], {"standard_name": "forecast_period", "units": "days"}),
+                ("start", "", start, {"standard_name": "forecast_reference_time", "units": "days since 1960-1-1"}),
+                ("tas", "time", k, {"standard_name": "air_temperature", "units": "K", "coordinates": "lead start"}),
+            ):
+                made.createVariable(name, "f8", dims.split())[...] = values
+                made[name].setncatts(said)
+            made.setncatts({"variant_label": f"r{k % 2 + 1}i1p1f1", "sub_experiment_id": f"s{1960 + k // 2}"})
+    with cfagg.aggregate(paths) as found:
+        assert "lead_1" not in found.variables
+        assert [name for name in found.coords if str(name).startswith("time")] == ["time", "time_1"]
