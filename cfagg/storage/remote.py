@@ -107,8 +107,8 @@ class HttpSource(RemoteSource):
             if _is_html(reply):
                 raise self._page(key)
             raise UnsupportedError(
-                f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
-                "store to this machine or to another server"
+                f"{self.path}/{key}: the server does not support byte ranges and sends whole files; copy the file, or "
+                "the store that it belongs to, to this machine or to another server"
             )
         place = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", note)
         if place is None:
