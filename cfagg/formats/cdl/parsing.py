@@ -253,7 +253,7 @@ class _Parser:
         """Read one attribute; of two with the same name the last one counts, as in ``ncgen``."""
         line, name = self._ahead.line, self._name()
         self._expect("=")
-        tokens = [self._next()]
+        tokens = [] if type_ in (None, "char") and self._ahead.text == ";" else [self._next()]
         while self._take(","):
             tokens.append(self._next())
         self._expect(";")

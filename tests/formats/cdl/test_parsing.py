@@ -303,3 +303,8 @@ def test_braces_that_do_not_fit_the_dimensions_are_refused(values: str) -> None:
 def test_braces_around_values_without_an_inner_unlimited_dimension_are_refused() -> None:
     with pytest.raises(SourceError, match=r"line 1.*braces"):
         parse_cdl("netcdf a { dimensions: x = 2 ; variables: int v(x) ; data: v = {1, 2} ; }")
+
+
+def test_an_attribute_without_a_value_is_an_empty_text_as_older_versions_of_ncdump_print_it() -> None:
+    with parse_cdl('netcdf a { variables: float q ; q:units = ; char q:note = ; q:long_name = "q" ; }') as dataset:
+        assert dataset.root.variables["q"].attributes == {"units": "", "note": "", "long_name": "q"}
