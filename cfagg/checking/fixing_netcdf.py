@@ -95,10 +95,10 @@ def _change(file: Any, owner: Any, one: Change, *, string: bool) -> None:
             owner.renameAttribute(one.attribute, one.name)
         return
     value = one.after
-    if isinstance(value, tuple):
-        owner.setncattr_string(one.name, list(value))
-    elif string:
-        owner.setncattr_string(one.name, value)
+    if isinstance(value, tuple) or string:
+        if one.name in owner.ncattrs():
+            owner.delncattr(one.name)  # the library cannot replace strings in ASCII
+        owner.setncattr_string(one.name, list(value) if isinstance(value, tuple) else value)
     elif isinstance(value, np.ndarray):
         owner.setncattr(one.name, value if value.size != 1 else value[0])
     else:

@@ -271,6 +271,18 @@ def test_texts_stay_strings_or_characters(tmp_path: Path, name: str) -> None:
             assert kinds == ["O", "S", "S"]
 
 
+def test_strings_in_ascii_are_changed(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createVariable("v", "f8", ())
+    with h5py.File(tmp_path / "a.nc", "a") as file:
+        # As earlier versions of the netCDF library write them.
+        file["v"].attrs.create("standard_name", ["a"], shape=(1,), dtype=h5py.string_dtype("ascii"))
+    edits = [finding(Edit("v", "standard_name", "bc"))]
+    report = fix(tmp_path / "a.nc", edits, tmp_path / "b.nc", options=Options(select=("TIM000",)))
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert (report.refused, file["v"].standard_name) == ([], "bc")
+
+
 def test_groups_are_changed_by_their_paths(tmp_path: Path) -> None:
     text = 'netcdf a { group: g { variables: int v ; v:long_name = "a" ; :title = "t" ; group: h { :title = "u" ; } } }'
     path = write_cdl(text, tmp_path / "a.nc")
