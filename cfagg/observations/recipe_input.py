@@ -245,7 +245,7 @@ class Join:
         for first, stream in zip(firsts, streams, strict=True):
             for frame in [] if first is None else chain([first], stream):
                 if empty or len(frame):
-                    yield _padded(frame, columns)
+                    yield _padded(frame, columns, first)
 
     def reads(self) -> list[Read]:
         """Return the sources of all steps."""
@@ -287,15 +287,19 @@ def _together(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFra
     yield with_attributes(pd.concat(filled), attributes, files.pop() if len(files) == 1 else None)
 
 
-def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return a frame with all `columns`, NaN in those that it lacks."""
+def _padded(frame: pd.DataFrame, columns: list[str], first: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with all `columns`, NaN in those that its source lacks, whose `first` frame has the same ones."""
+    file = file_of(frame)
+    where = f"join: a later frame{'' if file is None else f' (of {file})'}"
+    same = "a source must return the same columns in all frames"
     extra = [name for name in frame.columns if name not in columns]
     if extra:
         raise ConventionError(
-            f"join: a later frame also has the columns {', '.join(extra)}, which the first ones do not have; a "
-            "source must return the same columns in all frames"
+            f"{where} also has the columns {', '.join(extra)}, which the first ones do not have; {same}"
         )
-    return with_attributes(frame.reindex(columns=columns), attributes_of(frame), file_of(frame))
+    if lacking := [name for name in first.columns if name not in frame.columns]:
+        raise ConventionError(f"{where} lacks the columns {', '.join(lacking)}, which the first one has; {same}")
+    return with_attributes(frame.reindex(columns=columns), attributes_of(frame), file)
 
 
 def prepare(step: Step, directory: Path) -> None:

@@ -264,6 +264,14 @@ def test_join_refuses_columns_that_come_later() -> None:
         table({"join": [changing]})
 
 
+def test_join_refuses_columns_that_a_later_frame_of_a_source_lacks() -> None:
+    def changing(start: datetime, end: datetime) -> list[pd.DataFrame]:
+        return [hourly(start, end), hourly(start, end).drop(columns="t")]
+
+    with pytest.raises(ConventionError, match="a later frame lacks the columns t, which the first one has"):
+        table({"join": [changing, second]})
+
+
 def test_concat_reads_each_input_for_its_own_dates() -> None:
     first = {"dates": {"start": "2020-01-01", "end": "2020-01-01T18:00"}, "callable": hourly}
     later = {"dates": {"start": "2020-01-02", "end": 2020, "frequency": "1d"}, "pipe": [second, {"rename": {"p": "t"}}]}
