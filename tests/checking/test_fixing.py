@@ -275,7 +275,7 @@ def test_strings_in_ascii_are_changed(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createVariable("v", "f8", ())
     with h5py.File(tmp_path / "a.nc", "a") as file:
-        # As earlier versions of the netCDF library write them.
+        # The netCDF library itself writes UTF-8.
         file["v"].attrs.create("standard_name", ["a"], shape=(1,), dtype=h5py.string_dtype("ascii"))
     edits = [finding(Edit("v", "standard_name", "bc"))]
     report = fix(tmp_path / "a.nc", edits, tmp_path / "b.nc", options=Options(select=("TIM000",)))
