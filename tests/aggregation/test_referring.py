@@ -314,6 +314,8 @@ def test_arrays_without_a_mesh_keep_the_coordinates_that_those_on_one_have(
             for array in (found[n] for n in found.data_vars if str(n)[:2] in names):
                 npt.assert_array_equal(array.coords[numbered(array, "x")].values, [0, 1, 1, 0])
                 npt.assert_array_equal(array.coords[numbered(array, "y")].values, [0, 0, 1, 1])
+            if change and len(several) > 1:  # on meshes that differ
+                assert found["ua"].dims[-1] != found["ua_1"].dims[-1]
 
 
 def numbered(array: xr.DataArray, name: str) -> str:
