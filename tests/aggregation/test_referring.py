@@ -325,18 +325,31 @@ def numbered(array: xr.DataArray, name: str) -> str:
 
 
 @pytest.mark.parametrize("names", [("ua", "va"), ("va", "ua")])
-def test_arrays_without_a_mesh_share_the_places_of_those_on_one(tmp_path: Path, names: tuple[str, str]) -> None:
-    made = {
-        "mesh": ("i4", (), 0, {"cf_role": "mesh_topology", "topology_dimension": 2, "node_coordinates": "x y"}),
-        "x": ("f8", ("node",), [0, 1, 1, 0], LONGITUDE),
-        "y": ("f8", ("node",), [0, 0, 1, 1], LATITUDE),
-    }
-    for name in names:
-        said = {"mesh": "mesh", "location": "node"} if name == "ua" else {}
-        made |= data(name, ("node",), [1, 2, 3, 4], coordinates="x y", **said)
-    with cfagg.aggregate(written(tmp_path / "0.nc", {"node": 4}, made), decode_times=False) as found:
-        assert sorted(map(str, found.variables)) == ["mesh", "ua", "va", "x", "y"]
-        assert found["ua"].dims == found["va"].dims == found["x"].dims == ("node",)
+@pytest.mark.parametrize("last", [[0, 2, 3], [0, 3, 2]])
+def test_arrays_without_a_mesh_share_the_places_of_those_on_the_first_one(
+    tmp_path: Path, names: tuple[str, str], last: list[int]
+) -> None:
+    mesh = {"cf_role": "mesh_topology", "topology_dimension": 2, "node_coordinates": "x y"}
+    paths = []
+    for k, nodes in enumerate(([0, 2, 3], last)):
+        made = {
+            "mesh": ("i4", (), 0, mesh | {"face_node_connectivity": "nodes"}),
+            "nodes": ("i4", ("face", "three"), [[0, 1, 2], nodes], {"start_index": 0}),
+            "x": ("f8", ("node",), [0, 1, 1, 0], LONGITUDE),
+            "y": ("f8", ("node",), [0, 0, 1, 1], LATITUDE),
+            "time": ("f8", ("time",), [k], TIME),
+        }
+        for name in names:
+            said = {"mesh": "mesh", "location": "node"} if name == "ua" else {}
+            made |= data(name, ("time", "node"), [[1, 2, 3, 4]], coordinates="x y", **said)
+        paths.append(written(tmp_path / f"{k}.nc", {"node": 4, "face": 2, "three": 3, "time": 1}, made))
+    with cfagg.aggregate(paths, decode_times=False) as found:
+        assert found["ua"].dims[-1] == found["va"].dims[-1] == "node"
+        if last == [0, 2, 3]:
+            assert sorted(map(str, found.variables)) == ["mesh", "nodes", "time", "ua", "va", "x", "y"]
+        else:
+            other = found[found["ua_1"].attrs["mesh"]].attrs["node_coordinates"].split()
+            assert found["ua_1"].dims[-1:] == found[other[0]].dims == found[other[1]].dims == ("node_1",)
 
 
 @pytest.mark.parametrize("other", [{}, {"first": 1}, {"names": "M X Y N"}], ids=["alike", "from 1", "other names"])
