@@ -159,14 +159,14 @@ def _is_known(encoding: Encoding) -> bool:
 
 
 def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt.NDArray[Any] | None:
-    """Return the values of several chunks, or `None` if these are incomplete or damaged."""
+    """Return the values of several chunks, or `None` if these are incomplete, damaged or stored without a filter."""
     chunk = plan.chunk or ()
     size = plan.encoding.dtype.itemsize
     rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks, size) if tree < handle.key.size else None
     if rows is None or len(rows.offset) != plan.chunks:
         return None
-    masks, places, sizes = rows.masks, rows.offset, rows.size
-    if (places + sizes > handle.key.size).any():
+    places, sizes = rows.offset, rows.size
+    if rows.masks.any() or (places + sizes > handle.key.size).any():
         return None
     if sizes.sum() > _MOST or (not plan.encoding.codecs and (sizes != plan.size).any()):
         return None
@@ -179,7 +179,7 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
         counters.add(bytes=sum(map(len, raws)))
     within = tuple([slice(n) for n in plan.shape])
     if plan.encoding.codecs:
-        whole = _all_decoded(raws, masks, plan, chunk)
+        whole = _all_decoded(raws, plan, chunk)
         return None if whole is None else whole[within]
     raw = b"".join(raws)
     if len(raw) != plan.size * plan.chunks:
@@ -187,16 +187,10 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
     return np.frombuffer(raw, plan.encoding.dtype).reshape(-1, *chunk[1:])[within]
 
 
-def _all_decoded(
-    raws: Sequence[bytes], masks: npt.NDArray[np.int64], plan: _Plan, chunk: tuple[int, ...]
-) -> npt.NDArray[Any] | None:
+def _all_decoded(raws: Sequence[bytes], plan: _Plan, chunk: tuple[int, ...]) -> npt.NDArray[Any] | None:
     """Return the values of chunks one behind the other, or `None` if the bytes of one are damaged."""
     from cfagg.formats.values import filters
 
-    if masks.any():
-        parts = [_decoded(raw, mask, plan, chunk) for raw, mask in zip(raws, masks.tolist(), strict=True)]
-        whole = [part for part in parts if part is not None]
-        return np.concatenate(whole) if len(whole) == len(parts) else None
     put = filters.placing(plan.encoding, chunk, None)
     out = np.empty((len(raws), prod(chunk)), plan.encoding.dtype)
     try:

@@ -269,6 +269,26 @@ def test_small_values_of_a_file_like_an_earlier_one_are_those_of_the_library(
                 found[...] = found  # it is the caller's own
 
 
+@pytest.mark.parametrize("length", [1, 2, 700])
+@pytest.mark.parametrize("masked", [None, 1])
+def test_small_values_in_several_chunks_are_those_of_the_library(
+    tmp_path: Path, length: int, masked: int | None
+) -> None:
+    values = np.linspace(0, 1, 5 * length - length // 2)
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        made = file.create_dataset("x", data=values, chunks=(length,), shuffle=True, compression="gzip")
+        made.make_scale("x")
+        if masked is not None:  # one chunk is stored without its filters
+            whole = np.zeros(5 * length)
+            whole[: len(values)] = values
+            raw = whole[masked * length : (masked + 1) * length].tobytes()
+            made.id.write_direct_chunk((masked * length,), raw, filter_mask=0b11)
+    opened = open_fast(open_regular(str(tmp_path / "a.nc")))
+    assert opened is not None
+    with opened:
+        np.testing.assert_array_equal(opened.root.variables["x"].values(), values)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("filters", [{}, {"zlib": True}, {"fletcher32": True}], ids=str)
 def test_small_values_of_damaged_files_are_those_of_the_usual_reader(
