@@ -93,7 +93,7 @@ class Contents:
 
         Bounds that its file lacks are dropped. Arrays of the same file may use different ones of the same names.
         """
-        gone = [k for k in BOUNDS if k in attributes and attributes[k] not in names]
+        gone = [k for k in BOUNDS if k in attributes and _new(str(attributes[k]), names, k) is None]
         attributes = {k: v for k, v in attributes.items() if k not in gone}
         found = referring(attributes, names), absent(attributes, names)
         if name in self.refers:

@@ -84,3 +84,26 @@ def test_coordinates_in_a_group_keep_their_dimensions_under_other_names(tmp_path
             dimension = found[name].dims[1]
             assert found[name].coords[dimension].values.tolist() == [0, 1, 2]
             assert dimension in found.indexes
+
+
+def test_coordinates_in_a_group_keep_bounds_that_are_in_another(tmp_path: Path) -> None:
+    names = []
+    for day in (0, 1):
+        names.append(tmp_path / f"{day}.nc")
+        with netCDF4.Dataset(names[-1], "w") as file:  # as Sentinel-5P has it
+            group = file.createGroup("PRODUCT")
+            for name, size in {"time": 1, "pixel": 2, "corner": 4}.items():
+                group.createDimension(name, size)
+            group.createVariable("time", "i4", ("time",))[:] = day
+            group["time"].setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+            group.createVariable("latitude", "f4", ("time", "pixel"))[:] = [[day, day + 1]]
+            cells = {"bounds": "/PRODUCT/support/latitude_bounds"}
+            group["latitude"].setncatts({"standard_name": "latitude", "units": "degrees_north", **cells})
+            inner = group.createGroup("support")
+            inner.createVariable("latitude_bounds", "f4", ("time", "pixel", "corner"))[:] = np.full((1, 2, 4), day)
+            group.createVariable("no2", "f4", ("time", "pixel"))[:] = np.ones((1, 2))
+            group["no2"].setncatts({"standard_name": "air_temperature", "units": "K", "coordinates": "latitude"})
+    with cfagg.aggregate(names) as found:
+        assert found["no2"].sizes["time"] == 2
+        bounds = found[found["latitude"].attrs["bounds"]]
+        assert bounds[:, 0, 0].values.tolist() == [0, 1]
