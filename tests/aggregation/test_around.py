@@ -147,3 +147,22 @@ def test_a_shared_range_of_values_in_other_units_or_of_parts_of_files_is_left_ou
     found = cfagg.aggregate(files, on_overlap="first")
     assert "actual_range" not in found["tas"].attrs
     assert found.cfagg.report.groups[0].dropped == ("actual_range",)
+
+
+def test_members_are_an_axis_of_each_of_several_models(tmp_path) -> None:
+    files = []
+    for source, number in (("A", 1), ("A", 2), ("B", 1), ("B", 2), ("C", 3)):
+        files.append(str(tmp_path / f"{source}{number}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as made:
+            made.createVariable("tas", "f8", ())[...] = number
+            made["tas"].setncatts({"standard_name": "air_temperature", "units": "K"})
+            label = f"r{number}i1p1f1"
+            own = {"source_id": source, "variant_label": label, "realization_index": number, "title": source + label}
+            made.setncatts(own)
+    found = cfagg.aggregate(files, dimension="variant_label")
+    assert [found[name].values.tolist() for name in found.data_vars] == [[1, 2], [1, 2], 3]
+    report = found.cfagg.report
+    assert report.why("A1.nc", "A2.nc").joined
+    answers = [report.why("A1.nc", other).answers[0] for other in ("B1.nc", "B2.nc")]
+    assert [answer.what for answer in answers] == ["source_id"] * 2
+    assert "variant_label" not in str(report).partition("\narrays")[0]

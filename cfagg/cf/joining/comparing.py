@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cfagg.cf.joining.cells import condition_of
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated, root_of
 from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
-from cfagg.cf.joining.identities import DATASETS, frozen, units_key
+from cfagg.cf.joining.identities import DATASETS, MADE_BY, frozen, units_key
 from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points, codes
 from cfagg.cf.joining.mixing import mixed
@@ -61,7 +61,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
         digests, _ = _numbers(one.digest or k for k, one in enumerate(described))
         # Equal numbers are different values if the coordinates have another order.
         contents = codes(digests, *map(_stored_order, axes))
-    return Members(signature, axes, parts, labels, _Properties(described), contents)
+    return Members(signature, axes, parts, labels, _Properties(described, options.dimension), contents)
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
@@ -96,31 +96,54 @@ def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[
 class _Properties:
     """Attributes that may separate variables, computed on first use: few joins need them, but reasons often do."""
 
-    def __init__(self, described: Sequence[Described]) -> None:
+    def __init__(self, described: Sequence[Described], dimension: Sequence[str]) -> None:
         self._described = described
+        self._dimension = dimension
         self._found: dict[str, tuple[Int64, Sequence[Any]]] | None = None
 
     def __call__(self) -> dict[str, tuple[Int64, Sequence[Any]]]:
         if self._found is None:
-            self._found = _properties(self._described)
+            self._found = _properties(self._described, self._dimension)
         return self._found
 
 
-def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequence[Any]]]:
-    """Return the attributes that distinguish datasets, and names in files, as numbers, with their values."""
+def _properties(described: Sequence[Described], dimension: Sequence[str]) -> dict[str, tuple[Int64, Sequence[Any]]]:
+    """Return the attributes that distinguish datasets, and names in files, as numbers, with their values.
+
+    Attributes of a `dimension` are coordinates, which need not distinguish anything else.
+    """
     own, distinct = _distinct(d.around for d in described)
     mine, stated = _distinct(d.stated for d in described)
     found: dict[str, tuple[Int64, Sequence[Any]]] = {}
-    for name in DATASETS:
+    for name in dict.fromkeys((*DATASETS, *dimension)):
         if any(name in a for a in distinct) or any(name in s.attributes for s in stated):
             around = [frozen(a.get(name)) for a in distinct]
             inner = [frozen(s.attributes.get(name)) for s in stated]
             pairs = zip(own.tolist(), mine.tolist(), strict=True)
             found[name] = _numbers(around[a] if inner[s] is None else inner[s] for a, s in pairs)
+    if any(name in found for name in dimension):
+        found = _beyond(dimension, found)
     if len({s.name for s in stated}) > 1:
         # If variables of one file have the same metadata, only their names identify the counterparts in other files.
         found["name"] = _numbers(stated[s].name for s in mine.tolist())
     return found
+
+
+def _beyond(
+    dimension: Sequence[str], found: Mapping[str, tuple[Int64, Sequence[Any]]]
+) -> dict[str, tuple[Int64, Sequence[Any]]]:
+    """Return the attributes that do not follow from those of dimensions and from what made the data.
+
+    The index of a realization follows from its label, for example, and would separate what has this label as an axis.
+    """
+    always = () if any(name in MADE_BY for name in dimension) else tuple(n for n in MADE_BY if n in found)
+    known = codes(*(found[n][0] for n in (*dimension, *always) if n in found))
+    kept = {}
+    for name, column in found.items():
+        finer = codes(known, column[0])
+        if name in always or (name not in dimension and finer.max(initial=0) > known.max(initial=0)):
+            kept[name], known = column, finer
+    return kept
 
 
 def _numbers(values: Iterable[Hashable]) -> tuple[Int64, list[Any]]:

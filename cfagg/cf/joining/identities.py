@@ -23,8 +23,8 @@ from cfagg.errors import CfaggError
 from cfagg.model.dataset import Group, Variable
 
 __all__ = [
-    "DATASETS", "VERSION", "code_of_model", "field_identity", "frozen", "identity", "length", "methods", "properties",
-    "units_key", "unusable",
+    "DATASETS", "MADE_BY", "VERSION", "code_of_model", "field_identity", "frozen", "identity", "length", "methods",
+    "properties", "units_key", "unusable",
 ]  # fmt: skip
 
 #: CF attributes that describe the data, and are compared by their meaning, or not at all.
@@ -46,6 +46,12 @@ DATASETS = (
     *("initialization_method", "physics_version", "forcing_index", "parent_experiment_rip", "grid_label", "table_id"),
     *("frequency", "driving_model_id", "driving_experiment_name", "driving_model_ensemble_member", "rcm_version_id"),
     *("bc_method_id", "target_institution_id", "run_id", "runid", "um_version", "platform", "instrument", "title"),
+)
+
+#: Of these, those that tell models, experiments and instruments apart.
+MADE_BY = (
+    *("source_id", "model_id", "source", "experiment_id", "experiment", "sub_experiment_id", "driving_model_id"),
+    *("driving_experiment_name", "rcm_version_id", "bc_method_id", "platform", "instrument"),
 )
 
 #: Standard names, in lower case, that say that there is none.

@@ -101,8 +101,6 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
         return f"give both the same {what}, or take it out of both{more}"
     if rule == "equal" and options.on_overlap == "equal":
         return f"their values differ, or are too many to be compared: {_BY_RULE['equal'].replace(_IF_EQUAL, '')}"
-    if rule == "attribute" and what in options.dimension:
-        return f"aggregate each on its own: other coordinates differ, too, so that they fill no array along {what!r}"
     if rule == "attribute" and what == "name":
         return (
             "if they are the same quantity, give both the same name in their files; if they are two, nothing is wrong"

@@ -100,13 +100,6 @@ def test_every_rule_has_a_remedy(rule: str) -> None:
     assert remedy_of(rule, "time", 1.0, 2.0, Options())
 
 
-def test_a_dimension_that_is_asked_for_already_is_not_advised() -> None:
-    assert "dimension='frequency'" in remedy_of("attribute", "frequency", "day", "mon", Options())
-    found = remedy_of("attribute", "frequency", "day", "mon", Options(dimension="frequency"))
-    assert found.startswith("aggregate each on its own: other coordinates differ")
-    assert "dimension=" not in found
-
-
 def test_parts_that_differ_are_to_be_made_equal() -> None:
     height = {"standard_name": "height", "units": "m"}
 
