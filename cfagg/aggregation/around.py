@@ -44,6 +44,8 @@ def spread(
             known[key] = common(files)
         each.append(known[key])
     groups = dict.fromkeys(contents, everywhere)
+    # At a dataset that is no tree are those of all files.
+    kept = {"external_variables"} if "/" in contents else set()
     if "/" not in contents:
         for path in contents:
             own, _ = common([own for (own, _), (group, _) in zip(each, placed, strict=True) if group == path])
@@ -56,7 +58,7 @@ def spread(
         moved = {k: v for k, v in rest.items() if k not in array.attributes and _means_the_same(k)}
         if moved:
             contents[path].variables[name] = replace(array, attributes={**array.attributes, **moved})
-        left.append(tuple(k for k in (*rest, *differing) if k not in moved and k not in axes))
+        left.append(tuple(k for k in (*rest, *differing) if k not in moved and k not in axes | kept))
     return groups, left
 
 

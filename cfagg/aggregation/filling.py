@@ -240,6 +240,7 @@ class Builder(Companions):
         first = described[0]
         base = first.stated.name.rpartition("/")[2]
         name = self.contents.free(base)
+        self.contents.called[name] = base
         self.names.append(name)
         axes: list[int | None] = [*(self.number[i] for i in order), *(None for _ in loose)]
         spans = [*(dims[i] for i in order), *(dims[f"dimension {d}"] for d in loose)]
@@ -271,7 +272,7 @@ class Builder(Companions):
         # Tie points are left out.
         attributes = {k: v for k, v in array.attributes.items() if k not in ("coordinates", "coordinate_interpolation")}
         self.contents.refers[name] = {}, absent(attributes, names)
-        self.contents.outside[name] = frozenset(str(first.around.get("external_variables") or "").split())
+        self.contents.outside[name] = tuple(str(first.around.get("external_variables") or "").split())
         attributes = renamed(attributes, names)
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))

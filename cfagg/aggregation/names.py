@@ -39,6 +39,9 @@ REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
 
 BOUNDS = ("bounds", "climatology")
 
+#: Attributes of datasets that tell grids, and what belongs to these, apart.
+_OF_MODELS = ("source_id", "model_id", "rcm_version_id", "grid_label")
+
 _TOPOLOGY = ("_connectivity", "_coordinates", "_dimension")
 
 _WORD = re.compile(r"[^\s:]+")
@@ -58,16 +61,18 @@ class Contents:
         self.refers: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
         #: The first file of the arrays for which these hold.
         self.places: dict[str, str] = {}
-        #: Those of these names that denote variables of other files.
-        self.outside: dict[str, frozenset[str]] = {}
+        #: Those of these names that denote variables of other files, in their order.
+        self.outside: dict[str, tuple[str, ...]] = {}
+        #: The names of arrays in their files.
+        self.called: dict[str, str] = {}
         #: How the samples of features are stored, or the mesh of places, by the key of the coordinate of these.
         self.linked: dict[Any, Any] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
         self._keys: dict[str, Any] = {}
         self._growing: tuple[dict[Any, Any], ...] = (
-            self.dimensions, self.variables, self.arrays, self.refers, self.places, self.outside, self.linked,
-            self._numbers, self._known, self._keys,
+            self.dimensions, self.variables, self.arrays, self.refers, self.places, self.outside, self.called,
+            self.linked, self._numbers, self._known, self._keys,
         )  # fmt: skip
         self._undone: list[tuple[str, int]] = []
 
@@ -169,18 +174,32 @@ class Contents:
 
     def group(self, attributes: Mapping[str, Any], path: str = "/") -> Group:
         """Return the group at a path, in which no variable refers to one that its file lacked."""
+        external: dict[str, None] = {}
         for name, (_, missing) in self.refers.items():
-            one = self.variables[name]
-            taken = {
-                word: self.free(word)
-                for word in sorted(missing & self.variables.keys())
-                if word not in self.outside.get(name, ()) or not set(self.variables[word].dims) <= set(one.dims)
-            }
+            one, outside = self.variables[name], self.outside.get(name, ())
+            taken = {word: self.free(word) for word in sorted(missing & self.variables.keys()) if word not in outside}
+            taken |= {word: self._elsewhere(word, one) for word in outside if word in missing & self.variables.keys()}
             if taken:
                 self.variables[name] = replace(one, attributes=renamed(one.attributes, taken))
+            external |= dict.fromkeys(taken.get(word, word) for word in outside)
+        if path == "/":
+            listed = " ".join(word for word in external if word not in self.variables)
+            attributes = {k: v for k, v in attributes.items() if k != "external_variables"}
+            attributes |= {"external_variables": listed} if listed else {}
         used = {d for v in self.variables.values() for d in v.dims}
         dimensions = {d: n for d, n in self.dimensions.items() if d in used}
         return Group(path, dimensions, frozenset(self.unlimited), dict(attributes), self.variables)
+
+    def _elsewhere(self, word: str, one: Variable | Aggregation) -> str:
+        """Return the name here of what an array calls `word`, in another file; an unused name if there is none."""
+        named = (word, *(name for name, called in self.called.items() if called == word))
+        return next((name for name in named if _fits(self.variables[name], one)), None) or self.free(word)
+
+
+def _fits(other: Variable | Aggregation, one: Variable | Aggregation) -> bool:
+    """Return whether a variable has no dimensions beside those of another, and is not of another model."""
+    said = ((other.attributes.get(name), one.attributes.get(name)) for name in _OF_MODELS)
+    return set(other.dims) <= set(one.dims) and all(None in both or str(both[0]) == str(both[1]) for both in said)
 
 
 def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -166,3 +166,39 @@ def test_members_are_an_axis_of_each_of_several_models(tmp_path) -> None:
     answers = [report.why("A1.nc", other).answers[0] for other in ("B1.nc", "B2.nc")]
     assert [answer.what for answer in answers] == ["source_id"] * 2
     assert "variant_label" not in str(report).partition("\narrays")[0]
+
+
+def on_a_grid(path: Path, name: str, source: str, external: str = "", **said: str) -> str:
+    """Write one variable of a model on a grid that models share."""
+    with netCDF4.Dataset(path, "w") as made:
+        made.createDimension("lat", 2)
+        made.createVariable("lat", "f8", ("lat",))[:] = [0, 1]
+        made["lat"].setncatts({"standard_name": "latitude", "units": "degrees_north"})
+        made.createVariable(name, "f8", ("lat",))[:] = ord(source)
+        made[name].setncatts({"units": "1", **said})
+        made.setncatts({"source_id": source, **({"external_variables": external} if external else {})})
+    return str(path)
+
+
+def with_areas(folder: Path, name: str, source: str, external: str) -> str:
+    said = {"standard_name": f"{name}_fraction", "cell_measures": f"area: {external}"}
+    return on_a_grid(folder / f"{name}{source}.nc", name, source, external, **said)
+
+
+def test_external_variables_are_those_of_all_files_that_are_not_in_the_dataset(tmp_path: Path) -> None:
+    files = [with_areas(tmp_path, "land", "A", "areacella"), with_areas(tmp_path, "ice", "A", "areacello")]
+    found = cfagg.aggregate(files)
+    assert found.attrs["external_variables"] == "areacella areacello"
+    assert "external_variables" not in str(found.cfagg.report)
+    area = on_a_grid(tmp_path / "area.nc", "areacella", "A", standard_name="cell_area")
+    assert cfagg.aggregate([*files, area]).attrs["external_variables"] == "areacello"
+
+
+def test_external_variables_are_found_among_those_of_the_same_model(tmp_path: Path) -> None:
+    files = [with_areas(tmp_path, "land", source, "area") for source in "ABC"]
+    files += [on_a_grid(tmp_path / f"{source}.nc", "area", source, standard_name="cell_area") for source in "AB"]
+    found = cfagg.aggregate(files)
+    named = [found[name].attrs["cell_measures"].split()[1] for name in ("land", "land_1", "land_2")]
+    assert [found[name].values[0] for name in named[:2]] == [ord("A"), ord("B")]
+    assert named[2] not in found
+    assert found.attrs["external_variables"] == named[2]
