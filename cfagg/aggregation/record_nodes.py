@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The beginning of the shared part: the kind of data, and its version.
-MAGIC = b"cfaggRC7"
+MAGIC = b"cfaggRC8"
 
 #: Size in bytes of a checksum.
 SUM = 8

@@ -276,7 +276,7 @@ def test_what_was_recorded_of_other_files_is_refused():
         decode(records, other)
 
 
-@pytest.mark.parametrize("shared", [b"", b"cfaggRC7", b"x" * 40, b"cfaggRC6" + b"x" * 40])
+@pytest.mark.parametrize("shared", [b"", b"cfaggRC8", b"x" * 40, b"cfaggRC7" + b"x" * 40])
 def test_other_bytes_are_refused(shared):
     with pytest.raises(ConventionError, match="record of scanned files"):
         decode([], shared)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.described import GROWS, Companion, Coordinate, Described, Stated
-from cfagg.cf.joining.identities import VERSION, frozen, units_key
+from cfagg.cf.joining.identities import VERSION, frozen, is_single, units_key
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
@@ -190,7 +190,10 @@ class _File:
     def _read(self, number: int) -> npt.NDArray[Any]:
         if number not in self._values:
             variable = self._variables[number]
-            self._values[number] = variable.texts() if variable.is_text else variable.values()
+            if is_single(variable):
+                self._values[number] = replace(variable, kind="string").texts(_COMPARED)
+            else:
+                self._values[number] = variable.texts() if variable.is_text else variable.values()
         return self._values[number]
 
     def _axis(self, plan: AxisPlan, variable: Variable) -> Coordinate:

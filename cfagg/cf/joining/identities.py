@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from math import isnan
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,12 +22,14 @@ from cfagg.cf.references import REFERRING
 from cfagg.cf.roles import place_of
 from cfagg.cf.units import linear_exact
 from cfagg.errors import CfaggError
-from cfagg.model.dataset import Group, Variable
+from cfagg.model.dataset import Dimension, Group, Variable
 
 __all__ = [
-    "DATASETS", "MADE_BY", "VERSION", "code_of_model", "field_identity", "frozen", "identity", "length", "methods",
-    "properties", "units_key", "unusable",
+    "DATASETS", "MADE_BY", "VERSION", "code_of_model", "field_identity", "frozen", "identity", "is_single", "length",
+    "methods", "properties", "units_key", "unusable",
 ]  # fmt: skip
+
+_known: WeakKeyDictionary[Group, frozenset[Dimension]] = WeakKeyDictionary()
 
 #: CF attributes that describe the data, and are compared by their meaning, or not at all.
 _STANDARD = frozenset(
@@ -182,7 +186,22 @@ def frozen(value: Any) -> Hashable:
 
 def length(variable: Variable) -> tuple[str, ...]:
     """Return the dimensions of a variable, without that of the characters of text."""
-    return variable.dims[:-1] if variable.kind == "char" else variable.dims
+    return variable.dims[:-1] if variable.kind == "char" and not is_single(variable) else variable.dims
+
+
+def is_single(variable: Variable) -> bool:
+    """Return whether a variable has a character for each place along its last dimension, which others have, too."""
+    last = variable.dimensions[-1:] if variable.kind == "char" else ()
+    return any(not _places(group).isdisjoint(last) for group in variable.group.ancestors())
+
+
+def _places(group: Group) -> frozenset[Dimension]:
+    """Return the dimensions of the variables of a group, without those of characters only."""
+    found = _known.get(group)
+    if found is None:
+        dims = (v.dimensions[:-1] if v.kind == "char" else v.dimensions for v in group.variables.values())
+        found = _known[group] = frozenset(chain.from_iterable(dims))
+    return found
 
 
 def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Options) -> dict[str, Hashable]:
