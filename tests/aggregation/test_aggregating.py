@@ -543,6 +543,14 @@ def test_reals_with_a_scale_of_their_type_keep_that_type(tmp_path: Path) -> None
         assert (found.dtype, float(found[0])) == (expected, 280.5)
 
 
+def test_packed_values_outside_their_valid_range_are_missing_from_an_array_without_one(tmp_path: Path) -> None:
+    packed = {**TAS, "scale_factor": np.float32(2), "valid_range": np.array([1, 3], "i2")}
+    path = write(tmp_path / "a.nc", {"time": ([0.0, 1.0, 2.0], TIME)}, [0, 2, 4], packed, dtype="i2")
+    found = cfagg.aggregate(path).tas
+    npt.assert_array_equal(found.values, [np.nan, 4, np.nan])
+    assert "valid_range" not in found.attrs
+
+
 def test_reference_times_of_members_keep_their_bounds(tmp_path: Path) -> None:
     began = {"standard_name": "forecast_reference_time", "units": "days since 1999-12-01", "bounds": "began_bnds"}
     files = []

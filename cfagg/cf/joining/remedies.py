@@ -18,8 +18,8 @@ _BY_RULE = {
         "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
     ),
     "equal": (
-        f"on_overlap='first' or on_overlap='last' takes one of them{_IF_EQUAL}; for members of an ensemble, dimension= "
-        "names the attribute that numbers them"
+        f"on_overlap='first' or on_overlap='last' takes one of them{_IF_EQUAL}; for members of an ensemble, or times "
+        "that no coordinate gives, dimension= names the attribute that tells them apart"
     ),
     "axes": (
         "add the files that fill the array between them, or leave out those that do not fill it; if one coordinate "
