@@ -39,6 +39,9 @@ REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
 
 BOUNDS = ("bounds", "climatology")
 
+#: The integers up to this one are exact as reals.
+_EXACT = 2**53
+
 #: Attributes of datasets that tell grids, and what belongs to these, apart.
 _OF_MODELS = ("source_id", "model_id", "rcm_version_id", "grid_label")
 
@@ -266,9 +269,17 @@ def _patterns(attributes: Mapping[str, Any]) -> list[tuple[str, re.Pattern[str]]
 
 
 def content_key(values: npt.NDArray[Any]) -> tuple[Any, ...]:
-    """Return a key that is the same for equal arrays."""
+    """Return a key that is the same for equal arrays, also for equal numbers of other types.
+
+    >>> content_key(np.arange(3, dtype="f4")) == content_key(np.arange(3, dtype="i2"))
+    True
+    """
     if values.dtype == object:
         return values.shape, tuple(values.ravel().tolist())
+    if values.dtype.kind in "iuf" and values.itemsize <= 8:
+        large = values.dtype.kind != "f" and values.itemsize == 8
+        if not large or ((values <= _EXACT) & (values >= -_EXACT)).all():
+            return values.shape, "numbers", values.astype("f8").tobytes()
     return values.shape, values.dtype.str, np.ascontiguousarray(values).tobytes()
 
 

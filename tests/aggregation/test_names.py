@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cfagg
+from cfagg.aggregation.names import content_key
 
 LEVEL = {
     "standard_name": "ocean_s_coordinate_g2",
@@ -114,3 +115,29 @@ def test_times_along_steps_keep_their_name_in_files_whose_members_stay_apart(tmp
     with cfagg.aggregate(paths) as found:
         assert "lead_1" not in found.variables
         assert [name for name in found.coords if str(name).startswith("time")] == ["time", "time_1"]
+
+
+@pytest.mark.parametrize(("time", "bounds"), [("f4", "i4"), ("i8", "f8"), ("i2", "i2")])
+def test_equal_coordinates_of_other_types_are_one(tmp_path, time: str, bounds: str) -> None:
+    paths = []
+    for name, types in (("sea_surface_temperature", ("f8", "f4")), ("sea_water_temperature", (time, bounds))):
+        paths.append(str(tmp_path / f"{name}.nc"))
+        with netCDF4.Dataset(paths[-1], "w") as made:
+            made.createDimension("time", 2)
+            made.createDimension("nv", 2)
+            made.createVariable("time", types[0], ("time",))[:] = [15, 45]
+            made["time"].setncatts({"standard_name": "time", "units": "days since 1870-1-1", "bounds": "time_bnds"})
+            made.createVariable("time_bnds", types[1], ("time", "nv"))[:] = [[0, 31], [31, 59]]
+            made.createVariable(name, "f4", ("time",))[:] = [1, 2]
+            made[name].setncatts({"standard_name": name, "units": "K"})
+    with cfagg.aggregate(paths, decode_times=False) as found:
+        assert set(found.sizes) == {"time", "nv"}
+        assert found["time"].values.tolist() == [15, 45]
+        assert found["time_bnds"].values.tolist() == [[0, 31], [31, 59]]
+
+
+@pytest.mark.parametrize("types", [("i8", "u8"), ("i8", "f8")])
+def test_integers_that_reals_would_round_are_equal_only_to_those_of_their_type(types: tuple[str, str]) -> None:
+    one, other = (np.array([2**53 + 1], dtype) for dtype in types)
+    assert content_key(one) != content_key(other)
+    assert content_key(one - 1) == content_key(np.array([2**53], types[1]))
