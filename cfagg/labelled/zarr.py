@@ -64,8 +64,12 @@ _LABELS = 1 << 20
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Return whether asyncio should log an error: not if it is one of ours, of which the first has been raised."""
-    # zarr-python opens all arrays of a group at once, and leaves the errors of others than the first without a reader.
-    return not (isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], CfaggError))
+    # zarr-python opens all arrays of a group at once, and leaves the errors of others than the first without a reader,
+    # or, where the interpreter ends at once, the tasks that open them.
+    if isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], CfaggError):
+        return False
+    said = record.getMessage()
+    return not (said.startswith("Task was destroyed but it is pending") and "coro=<_getitem_semaphore()" in said)
 
 
 logging.getLogger("asyncio").addFilter(_is_news)

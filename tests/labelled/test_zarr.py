@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import xarray as xr
 import zarr
 
 import cfagg
+import cfagg.labelled.zarr  # which decides what of it is told
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
 
 
@@ -155,6 +157,15 @@ def test_only_the_error_that_is_raised_is_told_if_many_arrays_are_damaged(tmp_pa
     code = "import sys, cfagg\ntry: cfagg.read(sys.argv[1])\nexcept cfagg.CfaggError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "s.zarr"], capture_output=True, text=True, check=True)
     assert (done.stdout.count("is not JSON"), done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(("coroutine", "told"), [("_getitem_semaphore() done", 0), ("work() done", 1)])
+def test_tasks_of_zarr_python_that_an_early_end_leaves_are_not_told(caplog: Any, coroutine: str, told: int) -> None:
+    said = (
+        f"Task was destroyed but it is pending!\ntask: <Task pending name='a' coro=<{coroutine}, defined at group.py>>"
+    )
+    logging.getLogger("asyncio").error(said)
+    assert len(caplog.records) == told
 
 
 def test_a_coordinate_with_times_that_are_not_decoded_is_never_left_out(tmp_path: Path) -> None:
