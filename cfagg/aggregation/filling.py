@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cfagg.aggregation.companions import Companions, frozen_attributes
 from cfagg.aggregation.linking import mesh_of, ragged_key
+from cfagg.aggregation.masters import distinct
 from cfagg.aggregation.names import (
     BOUNDS,
     absent,
@@ -272,7 +273,8 @@ class Builder(Companions):
         # Tie points are left out.
         attributes = {k: v for k, v in array.attributes.items() if k not in ("coordinates", "coordinate_interpolation")}
         self.contents.refers[name] = {}, absent(attributes, names)
-        self.contents.outside[name] = tuple(str(first.around.get("external_variables") or "").split())
+        texts = (str(around.get("external_variables") or "") for around in distinct(d.around for d in described))
+        self.contents.outside[name] = tuple(dict.fromkeys(word for text in texts for word in text.split()))
         attributes = renamed(attributes, names)
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))

@@ -194,6 +194,22 @@ def test_external_variables_are_those_of_all_files_that_are_not_in_the_dataset(t
     assert cfagg.aggregate([*files, area]).attrs["external_variables"] == "areacello"
 
 
+def test_external_variables_of_an_array_are_those_of_all_its_files(tmp_path: Path) -> None:
+    files = []
+    for k, external in enumerate(("areacella", "areacella volcello")):
+        files.append(str(tmp_path / f"{k}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as made:
+            made.external_variables = external
+            made.createDimension("time", 1)
+            made.createVariable("time", "f8", ("time",))[:] = k
+            made["time"].setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+            made.createVariable("tas", "f4", ("time",))[:] = k
+            made["tas"].setncatts({"standard_name": "air_temperature", "units": "K"})
+    found = cfagg.aggregate(files)
+    assert found["tas"].shape == (2,)
+    assert found.attrs["external_variables"] == "areacella volcello"
+
+
 def test_external_variables_are_found_among_those_of_the_same_model(tmp_path: Path) -> None:
     files = [with_areas(tmp_path, "land", source, "area") for source in "ABC"]
     files += [on_a_grid(tmp_path / f"{source}.nc", "area", source, standard_name="cell_area") for source in "AB"]
