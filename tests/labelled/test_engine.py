@@ -158,6 +158,24 @@ def test_threads_that_read_through_other_engines_at_the_same_time_do_not_interfe
     assert wrong == []
 
 
+@pytest.mark.parametrize(("codec", "written"), [
+    ("zlib", "zlib"), ("zstd", "zstd"), ("bzip2", "bzip2"), ("szip", "szip"), ("blosc_lz4", "zlib"),
+])  # fmt: skip
+def test_arrays_are_written_to_netcdf_with_the_filter_they_came_with_or_with_deflate(tmp_path, codec, written):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2000)
+        options = {"complevel": 7, "chunksizes": (500,), "fletcher32": True, "szip_pixels_per_block": 16}
+        file.createVariable("v", "f4", ("x",), compression=codec, **options)[:] = np.arange(2000)
+    cfagg.read(tmp_path / "a.nc").to_netcdf(tmp_path / "b.nc")
+    with netCDF4.Dataset(tmp_path / "a.nc") as a, netCDF4.Dataset(tmp_path / "b.nc") as b:
+        found = b["v"].filters()
+        assert [
+            name for name, given in found.items() if given and name in {"zlib", "szip", "zstd", "bzip2", "blosc"}
+        ] == [written]
+        assert found == a["v"].filters() or codec == "blosc_lz4"
+        np.testing.assert_array_equal(b["v"][:], np.arange(2000))
+
+
 def test_encoding_says_how_the_array_is_stored(path):
     encoding = xr.open_dataset(path, engine="cfagg").tas.encoding
     assert encoding["dtype"] == np.dtype("f4")

@@ -18,7 +18,12 @@ __all__ = ["Chunked", "Contiguous", "Library", "StoredVariable", "no_variable"]
 
 
 #: Numbers of HDF5 filters.
-_DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
+_DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP = 1, 2, 3, 4
+
+#: Those that netCDF writes at a level; the level if none is known; the bit of szip's options for its coding.
+_LEVELED = {307: "bzip2", 32015: "zstd"}
+_LEVEL = 4
+_NEAREST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +91,33 @@ class StoredVariable:
 
     @property
     def encoding(self) -> dict[str, Any]:
-        """Compression of the values, by the names of netCDF4-python; empty for other forms of storage."""
+        """How to compress the values again, by the names of netCDF4-python; empty for other forms of storage.
+
+        Filters that netCDF cannot be asked for, or that fail on values that do not compress, as Blosc does, give
+        deflate.
+        """
         if not isinstance(self.storage, Chunked):
             return {}
         filters = dict(self.storage.encoding.codecs)
         level = filters.get(_DEFLATE, ())
-        return {
+        said: dict[str, Any] = {
             "zlib": _DEFLATE in filters,
             "complevel": level[0] if level else 0,
             "shuffle": _SHUFFLE in filters,
             "fletcher32": _FLETCHER32 in filters,
             "contiguous": False,
         }
+        for number in self.other_filters:
+            given = filters[number]
+            if number in _LEVELED:
+                said |= {"compression": _LEVELED[number], "complevel": given[0] if given else _LEVEL}
+            elif number == _SZIP:
+                # netCDF4-python passes over every filter at level 0, also those without levels.
+                said |= {"compression": "szip", "complevel": _LEVEL, "szip_pixels_per_block": given[1]}
+                said["szip_coding"] = "nn" if given[0] & _NEAREST else "ec"
+            elif "compression" not in said:
+                said |= {"zlib": True, "complevel": _LEVEL, "shuffle": self.storage.encoding.dtype.itemsize > 1}
+        return said
 
     @property
     def other_filters(self) -> tuple[int, ...]:
