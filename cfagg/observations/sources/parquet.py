@@ -30,6 +30,9 @@ __all__ = ["ArrowSource", "ParquetSource"]
 #: once.
 BATCH, LARGE, DEEP = 1 << 18, 1 << 18, 4.0
 
+#: How files are opened: dates of the older type INT96 would overflow as nanoseconds before 1677 and after 2262.
+_OPTIONS: Mapping[str, Any] = {"memory_map": True, "coerce_int96_timestamp_unit": "us"}
+
 
 class ParquetSource(FileSource):
     """A Parquet file, or several.
@@ -108,7 +111,7 @@ class _File:
         try:
             opened, self._state = _open(path)
             # Closed at once, for a source may have more files than a process may open.
-            with parquet.ParquetFile(opened, memory_map=True) as file:
+            with parquet.ParquetFile(opened, **_OPTIONS) as file:
                 self.metadata, self.schema, names = file.metadata, file.schema_arrow, file.schema
         except CfaggError:
             raise
@@ -146,7 +149,7 @@ class _File:
                     # Threads may read parts of one file concurrently, and each needs its own reader.
                     opened, state = _open(self.path)
                     self._check_same(state)
-                    file = parquet.ParquetFile(opened, metadata=self.metadata, memory_map=True)
+                    file = parquet.ParquetFile(opened, metadata=self.metadata, **_OPTIONS)
                     for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
                         frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)

@@ -127,6 +127,13 @@ def test_dates_of_all_types_are_read(tmp_path: Path, kind: str) -> None:
     assert part["date"].iloc[0] == pd.Timestamp("2020-01-02")
 
 
+def test_dates_of_the_older_type_are_read_beyond_the_range_of_nanoseconds(tmp_path: Path) -> None:
+    dates = [datetime(1500, 1, 31, 6), datetime(2020, 1, 31, 6), datetime(2500, 1, 31, 6)]
+    found = pd.DataFrame({"date": np.array(dates, "M8[us]"), "latitude": 50.0, "longitude": 5.0, "n": range(3)})
+    path = write(tmp_path / "a.parquet", found, group=1, use_deprecated_int96_timestamps=True)
+    assert rows(ParquetSource({"path": path}))["date"].tolist() == dates
+
+
 def test_columns_names_and_attributes(tmp_path: Path) -> None:
     schema = pa.schema(
         [("when", pa.timestamp("s")), ("lat", pa.float32()), ("lon", pa.float32()), ("a", pa.int8()), ("b", pa.bool_())]
