@@ -113,7 +113,8 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
 class Area:
     """Latitudes and longitudes between bounds in degrees, all of which belong to the area."""
 
-    # From `west` eastwards to `east`, across 0° or 180° if necessary; 360° or more is the whole globe.
+    # From `west` eastwards to `east`, across 0° or 180° if necessary; 360° or more, also from 180 to -180, is the whole
+    # globe.
 
     north: float
     west: float
@@ -151,7 +152,7 @@ def in_box(
     latitudes, longitudes = latitudes.astype(np.float32, copy=False), wrap_longitudes(longitudes)
     inside: Mask = (latitudes >= np.float32(south)) & (latitudes <= np.float32(north))
     left, right = wrap_longitudes(np.array([west, east], np.float64))
-    if east - west >= 360 or (left == right and (east - west) % 360 > 180):
+    if abs(east - west) >= 360 or (left == right and (east - west) % 360 > 180):
         return inside & ~np.isnan(longitudes)
     after, before = longitudes >= left, longitudes <= right
     inside &= (after | before) if left > right else (after & before)

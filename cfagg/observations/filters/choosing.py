@@ -163,8 +163,6 @@ class Area(Made):
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows in the box."""
         north, west, south, east = self.area
-        if abs(east - west) >= 360:
-            east = west + 360
         latitudes, longitudes = (frame[name].to_numpy(np.float64) for name in ("latitude", "longitude"))
         return frame[in_box(north, west, south, east, latitudes, longitudes)]
 
