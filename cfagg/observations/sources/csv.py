@@ -33,6 +33,9 @@ BLOCK, HEAD = 32 * 2**20, 2**20
 #: Text for missing values, besides empty text.
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan", "-NaN"]
 
+#: Ends of names of packed files that are not unpacked here.
+_PACKED = (".xz", ".zip", ".z", ".7z", ".tar")
+
 _COLUMN = re.compile(r"In CSV column #(\d+)")
 
 
@@ -46,10 +49,12 @@ class CsvSource(FileSource):
         redirect to, or a list of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
-        time (``06:00``, or ``60000`` as a number).  ``date_format``: as for strptime, ISO 8601 if not given.
+        time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``.
+        ``date_format``: as for strptime, such as ``%Y %m %d %H``; ISO 8601 if not given.
         ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``,
-        ``encoding``, ``skip_rows``, ``missing`` (more words for missing values; a number stands for all forms of it, as
-        -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
+        ``encoding``, ``skip_rows`` (lines before the names of columns), ``skip_after_names`` (lines between the names
+        and the first row, such as one of units), ``missing`` (more words for missing values; a number stands for all
+        forms of it, as -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
 
     Raises
     ------
@@ -76,11 +81,11 @@ class CsvSource(FileSource):
 
 
 def _dates(value: Any) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
-    listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
-    if not listed or not 1 <= len(names) <= 2:
-        raise ValueError(f"{value!r} is neither one column nor two, a date and a time")
-    return tuple(n.strip() for n in names)
+    # Names in a list may begin or end with spaces, as those of some files do.
+    names = [n.strip() for n in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"{value!r} is neither a column nor a list of columns, such as a date and a time")
+    return tuple(names)
 
 
 def _sign(value: str) -> str:
@@ -119,6 +124,7 @@ class _Text(Columns):
     decimal: Annotated[Text, AfterValidator(_sign)] = "."
     encoding: Annotated[Text, AfterValidator(_encoding)] = "utf-8"
     skip_rows: Whole = 0
+    skip_after_names: Whole = 0
     missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
     date_format: Text | None = None
 
@@ -129,6 +135,8 @@ class _Text(Columns):
             problems.append((("decimal",), f"{self.decimal!r} is also the delimiter"))
         if self.date_units and len(self.flavour.date) > 1:
             problems.append((("date_units",), "is only for dates in one column"))
+        if len(self.flavour.date) > 2 and not self.date_format:
+            problems.append((("date_format",), "is required for dates in more than two columns, such as '%Y %m %d %H'"))
         if problems:
             raise wrong(*problems)
         return self
@@ -176,6 +184,8 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield a file's rows in blocks; numbers are float64, everything else is text."""
     import pyarrow as pa
 
+    if path.lower().endswith(_PACKED):
+        raise SourceError(f"{path}: a file packed in this way is not read; unpack it, or pack it as .gz, .bz2 or .zst")
     words: set[str] = set()
     done = 0  # rows that were yielded before a column turned out to be text
     while True:
@@ -217,7 +227,12 @@ def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
     from pyarrow import csv
 
     return (
-        csv.ReadOptions(block_size=block, skip_rows=text.skip_rows, encoding=text.encoding),
+        csv.ReadOptions(
+            block_size=block,
+            skip_rows=text.skip_rows,
+            skip_rows_after_names=text.skip_after_names,
+            encoding=text.encoding,
+        ),
         csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=False),
         csv.ConvertOptions(
             null_values=[*_MISSING, *text.missing], strings_can_be_null=True, decimal_point=text.decimal, **convert

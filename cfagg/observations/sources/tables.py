@@ -118,8 +118,10 @@ class Table:
                 raise SourceError(f"{where}: not all dates are numbers, as date_units says")
             dates = dates.astype(object)
             form = getattr(self.columns, "date_format", None)
-            if len(names) == 2:
-                dates = dates + " " + _clocks(frame[names[1]].astype(object), form, where)
+            for name in names[1:-1]:
+                dates = dates + " " + frame[name].astype(object)
+            if len(names) > 1:
+                dates = dates + " " + _clocks(frame[names[-1]].astype(object), form, where)
             dates = dates_of_text(dates, form, where)
         elif dates.dt.tz is not None:
             dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -131,17 +133,27 @@ class Table:
         return dates
 
 
+#: The largest number that is a time of day in hours and minutes.
+_LATEST = 2400
+
+
 def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
-    """Return times of day in which those that were numbers, such as 600, have all their digits, such as 000600."""
-    width = 4 if form is not None and "%S" not in form else 6
+    """Return times of day in which those that were numbers, such as 60000, have all their digits, such as 060000."""
+    width = 6 if form is None or "%H%M%S" in form else 4 if "%H%M" in form else 0
     digits = times.map(lambda value: value.strip().removesuffix(".0") if isinstance(value, str) else "")
-    numbers = digits.map(str.isdigit)
+    numbers = digits.map(str.isdecimal)
     short = numbers & digits.map(lambda text: text != "0" and text.startswith("0") and len(text) < width)
     if short.any():
         i = int(np.argmax(short))
         raise SourceError(
             f"{where}, row {times.index[i]}: the time {times.iloc[i]!r} has leading zeros, but not {width} digits; "
             "give date_format, such as '%Y%m%d %H%M' for hours and minutes"
+        )
+    few = numbers & digits.map(lambda text: text != "0" and len(text) < width)
+    if form is None and few.any() and all(int(text) <= _LATEST for text in digits[numbers]):
+        raise SourceError(
+            f"{where}, row {times.index[int(np.argmax(few))]}: the time {times[few].iloc[0]!r} may be hours, hours and "
+            "minutes, or seconds of the first minutes of a day; give date_format, such as '%Y%m%d %H%M'"
         )
     return times.mask(numbers, digits.map(lambda text: text.zfill(width)))
 
@@ -232,6 +244,9 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
     return np.rint(np.asarray(values, np.float64) * float(scale) + float(offset)).astype(np.int64)
 
 
+#: A number of years that pandas takes for a month: 2000.5 for May.
+_YEARS = re.compile(r"\s*\d{4}\.\d+")
+
 #: An offset from UTC that is neither hours nor hours and minutes.
 _ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
 
@@ -248,6 +263,8 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         dates = pd.to_datetime(text, **given, utc=True)
     # For pandas these words are the time of the call, and +100 is ten hours.
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
+    if form is None and len(text) and _YEARS.fullmatch(str(text.iloc[0])):
+        wrong[:] = True
     if dates.dt.tz is not None:
         wrong |= [_ODD_ZONE.search(value) is not None for value in text.astype(str)]
         dates = dates.dt.tz_convert(None)

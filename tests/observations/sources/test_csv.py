@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import lzma
 import pickle
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -241,6 +242,64 @@ def test_a_time_of_day_with_too_few_digits_for_its_leading_zeros_is_refused(tmp_
         rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))
 
 
+@pytest.mark.parametrize("clocks", [("0", "6", "18"), ("0", "600", "1800"), ("30", "2400")])
+def test_numbers_that_may_be_hours_or_minutes_or_seconds_are_no_times_of_day_without_a_format(
+    tmp_path: Path, clocks: tuple[str, ...]
+) -> None:
+    text = "day,clock,lat,lon\n" + "".join(f"2020-01-31,{clock},1,2\n" for clock in clocks)
+    with pytest.raises(SourceError, match=r"row \d: the time '\d+' may be hours.*; give date_format"):
+        rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))
+
+
+def test_numbers_of_seconds_are_times_of_day_if_one_is_past_all_hours_and_minutes(tmp_path: Path) -> None:
+    text = "day,clock,lat,lon\n2020-01-31,5,1,2\n2020-01-31,1200,1,2\n2020-01-31,2401,1,2\n"
+    found = rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))["date"]
+    assert found.dt.strftime("%H:%M:%S").tolist() == ["00:00:05", "00:12:00", "00:24:01"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "form"),
+    [
+        ("day,hour", "20200131,6", "%Y%m%d %H"),
+        ("year,day", "2020,31", "%Y %j"),
+        ("year,month,day,hour,minute", "2020,1,31,6,0", "%Y %m %d %H %M"),
+        ("year,day,clock", "2020,31,600", "%Y %j %H%M"),
+    ],
+)
+def test_dates_may_be_in_any_number_of_columns(tmp_path: Path, header: str, row: str, form: str) -> None:
+    text = f"{header},lat,lon,t\n{row},1,2,3\n"
+    made = source(tmp_path, text, flavour={**FLAVOUR, "date": header.split(",")}, date_format=form)
+    expected = pd.Timestamp("2020-01-31T06:00" if "H" in form else "2020-01-31")
+    assert rows(made)["date"].tolist() == [expected]
+    assert rows(made).columns.tolist() == ["date", "latitude", "longitude", "t"]
+
+
+def test_names_of_date_columns_may_begin_with_spaces(tmp_path: Path) -> None:
+    text = "YYYYMMDD,   HH,lat,lon,    T\n20200131,    6,1,2,    3\n"
+    made = source(tmp_path, text, flavour={**FLAVOUR, "date": ["YYYYMMDD", "   HH"]}, date_format="%Y%m%d %H")
+    assert rows(made)["date"].tolist() == [pd.Timestamp("2020-01-31T06:00")]
+
+
+@pytest.mark.parametrize("years", ["2000.5,2001.5", "2000.04,2000.12"])
+def test_numbers_of_years_are_not_taken_for_months(tmp_path: Path, years: str) -> None:
+    first, second = years.split(",")
+    with pytest.raises(SourceError, match=f"'{first}' is not a date"):
+        rows(source(tmp_path, f"time,lat,lon,t\n{first},0,0,1\n{second},0,0,1\n"))
+
+
+def test_a_line_of_units_below_the_names_is_skipped_on_request(tmp_path: Path) -> None:
+    text = "time,lat,lon,t\nUTC,degrees_north,degrees_east,degree_C\n2020-01-31T06:00:00Z,1,2,3.5\n"
+    found = rows(source(tmp_path, text, skip_after_names=1))
+    assert (found["date"].tolist(), found["t"].tolist()) == ([pd.Timestamp("2020-01-31T06:00")], [3.5])
+
+
+def test_a_packed_file_that_is_not_unpacked_here_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv.xz"
+    file.write_bytes(lzma.compress(TEXT.encode()))
+    with pytest.raises(SourceError, match=r"a.csv.xz: .*unpack it"):
+        rows(CsvSource({"path": str(file), "flavour": FLAVOUR}))
+
+
 def test_times_of_day_of_hours_and_minutes_are_read_by_their_format(tmp_path: Path) -> None:
     text = "day,clock,lat,lon\n20200131,0600,1,2\n20200131,600,1,2\n20200131,1200,1,2\n20200131,0,1,2\n"
     made = source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}, date_format="%Y%m%d %H%M")
@@ -295,6 +354,7 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": 3},
         {"path": "a", "delimiter": "ab"},
         {"path": "a", "flavour": {"date": ["a", "b", "c"]}},
+        {"path": "a", "flavour": {"date": []}},
         {"path": "a", "flavour": {"lat": "a"}},
         {"path": "a", "skip_rows": -1},
         {"path": "a", "decimal": ","},
