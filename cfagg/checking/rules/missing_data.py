@@ -166,7 +166,9 @@ def _packed(c: Context) -> list[tuple[Variable, np.dtype[Any]]]:
         types = _types(c, v)
         if not types or len(set(types)) > 1 or not all(_may_pack(c, v, t) for t in types) or v.kind == "other":
             continue
-        if c.version < _STRICT and types[0] == v.dtype.newbyteorder("="):
+        # JSON does not say whether the attributes of reals are of their type.
+        alike = types[0] == v.dtype.newbyteorder("=") or (v.kind == "float" and not c.dataset.typed)
+        if c.version < _STRICT and alike:
             continue  # the values are only scaled, not packed
         found.append((v, types[0]))
     return found

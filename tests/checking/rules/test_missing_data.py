@@ -196,6 +196,12 @@ def test_in_json_one_may_be_written_for_any_one() -> None:
     assert codes(json("f4", scale_factor=np.array([0.5])), "PCK") == ["PCK003"]
 
 
+def test_in_json_reals_may_be_scaled_by_reals_of_their_own_type_as_before_cf_1_11() -> None:
+    dataset = json("f4", scale_factor=np.array([1.0]))
+    dataset.root.attributes["Conventions"] = "CF-1.10"
+    assert codes(dataset, "PCK") == []
+
+
 def test_valid_values_are_packed_values() -> None:
     packed = cdl("short", "v:scale_factor = 0.5 ; v:valid_range = 0., 9. ;")
     assert told(packed, "ATT005")[0].startswith("error")
