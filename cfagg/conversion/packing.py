@@ -161,10 +161,11 @@ def shared_packing(
         key = _packing_key(aggregation, layout, head, where)
         if seen is None:
             if key is None:
-                ranged = is_packed(head.attributes) and any(n in head.attributes for n in _VALID)
-                return None, ranged * (
-                    f"variable {aggregation.name!r}: its packed partitions have a valid range, outside which values "
-                    f"are missing: decoded values of type {aggregation.dtype.name} are written"
+                ranged = any(n in head.attributes for n in _VALID)
+                what = "a valid range, outside which values are missing" if ranged else "several missing values"
+                return None, (is_packed(head.attributes) and (ranged or len(_fills(head.attributes, where)) > 1)) * (
+                    f"variable {aggregation.name!r}: its packed partitions have {what}: "
+                    f"decoded values of type {aggregation.dtype.name} are written"
                 )
             seen, first, sample = key, head.file, head
         elif key != seen:
@@ -206,10 +207,14 @@ def _packing_key(aggregation: Aggregation, layout: Layout, header: Header, where
         or calendar != aggregation.calendar
         or any(v is not None for v in (layout.fill, layout.scale_factor, layout.add_offset, layout.packing))
     )
-    fills = {*numbers(attributes, "_FillValue", where), *numbers(attributes, "missing_value", where)}
+    fills = _fills(attributes, where)
     if odd or len(fills) > 1:
         return None
     packing = Packing.of(attributes, where=where)
     widths = tuple(np.asarray(attributes[n]).dtype.str for n in _PACKING if n in attributes)
     unsigned = str(attributes.get("_Unsigned", ""))
     return (header.dtype.str, packing.scale, packing.offset, widths, unsigned, next(iter(fills), None))
+
+
+def _fills(attributes: Mapping[str, Any], where: str) -> set[int | float]:
+    return {*numbers(attributes, "_FillValue", where), *numbers(attributes, "missing_value", where)}

@@ -179,6 +179,18 @@ def test_packed_partitions_with_a_valid_range_are_decoded_with_a_note(tmp_path):
     np.testing.assert_array_equal(values(tmp_path / "c.nc", "v"), [0.5, 1, np.nan])
 
 
+def test_packed_partitions_with_several_missing_values_are_decoded_with_a_note(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        attributes = {"scale_factor": 0.5, "missing_value": np.array([-1, -2], "i2")}
+        file.createVariable("v", "i2", ("x",)).setncatts(attributes)
+        file["v"].set_auto_maskandscale(False)
+        file["v"][:] = [1, -2, -1]
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", to="CF-1.13")
+    assert "several missing values: decoded" in str(cfagg.convert(tmp_path / "b.nc", tmp_path / "c.nc").notes)
+    np.testing.assert_array_equal(values(tmp_path / "c.nc", "v"), [0.5, np.nan, np.nan])
+
+
 def test_a_valid_range_in_text_stays_what_it_is_where_integers_are_decoded(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("x", 2)
