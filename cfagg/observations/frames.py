@@ -110,8 +110,8 @@ def check_frame(frame: object, where: str, start: datetime | None = None, end: d
         table = table.assign(date=dates)
     elif not isinstance(dates.dtype, np.dtype):  # Arrow's
         kind = dates.dtype.pyarrow_dtype
-        dates = dates.dt.tz_convert("UTC").dt.tz_localize(None) if kind.tz else dates
-        dates = dates.astype(f"datetime64[{kind.unit}]")
+        dates = dates.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(kind, "tz", None) else dates
+        dates = dates.astype(f"datetime64[{getattr(kind, 'unit', 's')}]")  # days have no unit
         table = table.assign(date=dates)
     values = dates.to_numpy()
     there = ~np.isnat(values)

@@ -35,6 +35,11 @@ def test_dates_of_arrow_keep_their_unit_and_come_to_utc(unit: str, zone: str | N
     assert found["date"].tolist() == [d for d in expected if START <= d < END]
 
 
+def test_days_of_arrow_are_dates_at_their_start() -> None:
+    days = pd.array([datetime(2020, 1, d).date() for d in (1, 2, 3)], dtype=pd.ArrowDtype(pa.date32()))
+    assert check_frame(frame(date=days), "it")["date"].tolist() == pd.date_range("2020-01-01", periods=3).tolist()
+
+
 def test_checked_rows_have_numbers_of_numpy_only() -> None:
     given = frame(
         a=pd.array([1, None, 3], "Int32"),

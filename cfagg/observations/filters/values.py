@@ -218,6 +218,9 @@ class ConvertUnits:
             if said is not None and there is not None and linear(said, str(there)) != (1.0, 0.0):
                 problems.append(Problem(name, f"is in {there!r} by its source, not in {said!r}"))
                 continue
+            if frame[name].dtype.kind in "mMc":
+                problems.append(Problem(name, f"is not numeric but {frame[name].dtype}"))
+                continue
             try:
                 scale, offset = linear(str(old), new)
                 columns[name] = frame[name].to_numpy(np.float64, na_value=np.nan) * scale + offset

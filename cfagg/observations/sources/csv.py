@@ -233,7 +233,7 @@ def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
             skip_rows_after_names=text.skip_after_names,
             encoding=text.encoding,
         ),
-        csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=False),
+        csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),
         csv.ConvertOptions(
             null_values=[*_MISSING, *text.missing], strings_can_be_null=True, decimal_point=text.decimal, **convert
         ),

@@ -152,6 +152,12 @@ def test_units_of_the_source_are_used_and_not_contradicted() -> None:
         made("convert_units", {"t": "degF"}).transform(frame())
 
 
+@pytest.mark.parametrize("column", [pd.to_timedelta([1] * 6, "h"), pd.to_datetime(["2020-01-01"] * 6)])
+def test_durations_and_dates_are_not_converted_as_numbers(column: Any) -> None:
+    with pytest.raises(ConventionError, match="t: is not numeric but"):
+        made("convert_units", {"t": {"from": "s", "to": "min"}}).transform(frame().assign(t=column))
+
+
 @pytest.mark.parametrize(
     ("name", "config"),
     [

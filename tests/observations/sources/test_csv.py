@@ -208,6 +208,17 @@ def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monk
     assert [float(v) for v in found["t"].tolist()[:20]] == list(range(20))
 
 
+@pytest.mark.parametrize("block", range(150, 200, 7))
+def test_text_in_quotes_may_have_several_lines_wherever_blocks_of_a_file_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(module, "HEAD", block)
+    monkeypatch.setattr(module, "BLOCK", block)
+    lines = [f'2020-01-01,0,{i},"a remark\n\nof some lines\n",{i}' for i in range(40)]
+    found = rows(source(tmp_path, "\n".join(["time,lat,lon,remark,n", *lines, ""]), columns=["n"]))
+    assert found["n"].tolist() == list(range(40))
+
+
 @pytest.mark.parametrize("block", [100, 10**6])
 def test_a_column_that_turns_out_to_be_text_may_be_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
