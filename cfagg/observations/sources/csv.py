@@ -102,6 +102,14 @@ def _encoding(value: str) -> str:
     return value
 
 
+def _form(value: str) -> str:
+    if not re.search("%[YyG]", value) and value != "ISO8601":
+        raise ValueError(f"{value!r} has no year (%Y), which dates need")
+    if "%p" in value and "%I" not in value:
+        raise ValueError(f"{value!r} has %p for the half of the day, which only %I counts, not %H")
+    return value
+
+
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
@@ -126,7 +134,7 @@ class _Text(Columns):
     skip_rows: Whole = 0
     skip_after_names: Whole = 0
     missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
-    date_format: Text | None = None
+    date_format: Annotated[Text, AfterValidator(_form)] | None = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

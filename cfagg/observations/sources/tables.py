@@ -251,6 +251,28 @@ _YEARS = re.compile(r"\s*\d{4}\.\d+")
 _ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
 
 
+#: Numbers of a format that follow each other without a sign in between, and the digits of each.
+_RUN = re.compile(r"((?:%[YymdjHIMS]){2,})|%(.)")
+_DIGITS = {"Y": 4, "j": 3}
+
+
+def _of_all_digits(form: str) -> re.Pattern[str] | None:
+    """Return what texts match whose adjacent numbers have all their digits, or `None` if a format has none such."""
+    # pandas reads 1122020 by %d%m%Y as 11 February, although it may be 1 December, whose leading zero is lost.
+    if not any(found[1] for found in _RUN.finditer(form)):
+        return None
+    pattern, end = "", 0
+    for found in _RUN.finditer(form):
+        run = found[1]
+        width = sum(_DIGITS.get(letter, 2) for letter in run[1::2]) if run else 0
+        pattern += re.escape(form[end : found.start()]) + (
+            f"[\\d ]{{{width}}}" if run else "%" if found[2] == "%" else ".+"
+        )
+        end = found.end()
+    pattern = re.sub(r"(?:\\\s)+", r"\\s+", pattern + re.escape(form[end:]))
+    return re.compile(pattern, re.IGNORECASE)
+
+
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
     """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
     import pandas as pd
@@ -263,6 +285,9 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         dates = pd.to_datetime(text, **given, utc=True)
     # For pandas these words are the time of the call, and +100 is ten hours.
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
+    digits = None if form is None else _of_all_digits(form)
+    if digits is not None:
+        wrong |= ~np.array([digits.fullmatch(str(value).strip()) is not None for value in text], bool)
     if form is None and len(text) and _YEARS.fullmatch(str(text.iloc[0])):
         wrong[:] = True
     if dates.dt.tz is not None:
@@ -272,10 +297,11 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         i = int(np.argmax(wrong))
         value = text.iloc[i]
         more = int(wrong.sum()) - 1
+        all_digits = "" if digits is None else ", with all digits"
         said = "the date is missing" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
         raise SourceError(
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
-            f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"
+            f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}{all_digits}; correct the row, or give date_format"
         )
     return dates
 

@@ -291,6 +291,31 @@ def test_names_of_date_columns_may_begin_with_spaces(tmp_path: Path) -> None:
     assert rows(made)["date"].tolist() == [pd.Timestamp("2020-01-31T06:00")]
 
 
+@pytest.mark.parametrize(
+    ("date", "form"),
+    [("1122020", "%d%m%Y"), ("70101", "%y%m%d"), ("2020-01-01 115", "%Y-%m-%d %H%M"), ("2020111", "%Y%m%d")],
+)
+def test_adjacent_numbers_of_dates_that_lost_a_leading_zero_are_refused(tmp_path: Path, date: str, form: str) -> None:
+    with pytest.raises(SourceError, match=f"'{date}' is not a date, expected {form}, with all digits"):
+        rows(source(tmp_path, f"time,lat,lon,t\n{date},0,0,1\n", date_format=form))
+
+
+@pytest.mark.parametrize(
+    ("date", "form"),
+    [
+        ("20200131t0600", "%Y%m%dT%H%M"),
+        ("20200131060000.0", "%Y%m%d%H%M%S.%f"),
+        ("2020031  06", "%Y%j %H"),
+        ("31jan20_0600", "%d%b%y_%H%M"),
+        ("1/31/2020 0600+0000", "%m/%d/%Y %H%M%z"),
+        ("100%202001310600", "100%%%Y%m%d%H%M"),
+    ],
+)
+def test_adjacent_numbers_of_dates_with_all_digits_are_read(tmp_path: Path, date: str, form: str) -> None:
+    found = rows(source(tmp_path, f"time,lat,lon,t\n{date},0,0,1\n", date_format=form))["date"]
+    assert found.tolist() == [pd.Timestamp("2020-01-31T06:00")]
+
+
 @pytest.mark.parametrize("years", ["2000.5,2001.5", "2000.04,2000.12"])
 def test_numbers_of_years_are_not_taken_for_months(tmp_path: Path, years: str) -> None:
     first, second = years.split(",")
@@ -366,6 +391,9 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "delimiter": "ab"},
         {"path": "a", "flavour": {"date": ["a", "b", "c"]}},
         {"path": "a", "flavour": {"date": []}},
+        {"path": "a", "date_format": "mixed"},
+        {"path": "a", "date_format": "%m-%d %H:%M"},
+        {"path": "a", "date_format": "%Y-%m-%d %H:%M %p"},
         {"path": "a", "flavour": {"lat": "a"}},
         {"path": "a", "skip_rows": -1},
         {"path": "a", "decimal": ","},
