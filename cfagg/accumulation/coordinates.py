@@ -188,6 +188,7 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     import xarray as xr
 
     from cfagg.labelled.missing_times import decoded_by_cf
+    from cfagg.labelled.undecodable import undecodable_times
 
     names = dict.fromkeys([*dims, *coordinate_names(source)])
     found = {}
@@ -203,8 +204,9 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     try:
         coords = decoded_by_cf(xr.Dataset(coords=found)).coords
     except _FAILURES as error:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in undecodable_times(found).items()) or error
         raise SourceError(
-            f"{source.store}: the coordinates of {source.path!r} cannot be decoded ({error}); correct their attributes"
+            f"{source.store}: the coordinates of {source.path!r} cannot be decoded ({why}); correct their attributes"
         ) from error
     left = (*_DECODING, "coordinates")
     return xr.DataArray(

@@ -12,7 +12,7 @@ from cfagg.cf.calendars import parse
 from cfagg.errors import CalendarError
 from cfagg.labelled.missing_times import decoded_by_cf, no_time
 
-__all__ = ["refuse_undecodable"]
+__all__ = ["refuse_undecodable", "undecodable_times"]
 
 
 def refuse_undecodable(
@@ -30,18 +30,24 @@ def refuse_undecodable(
     if options.get("decode_times") is False:
         return
     with xarray.open_dataset(source, group=group, **{**options, "decode_times": False}) as raw:
-        found: dict[str, str] = {}
-        for path, variable in raw.variables.items():
-            units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
-            if isinstance(units, str) and " since" in units:
-                why = _reason(variable, units, None if calendar is None else str(calendar))
-                found |= {str(path): why} if why else {}
+        found = undecodable_times(raw.variables)
         for path, why in found.items():
             where = name if isinstance(name, str) else name(path, raw)
             raise CalendarError(
                 f"{where}: variable {path!r}: {why}; decode_times=False leaves times undecoded, or "
                 f"drop_variables={[*found][:20]!r} leaves such variables out"
             ) from error
+
+
+def undecodable_times(variables: Mapping[Any, xarray.Variable]) -> dict[str, str]:
+    """Return why xarray does not decode the times among undecoded variables, by name; others are left out."""
+    found: dict[str, str] = {}
+    for name, variable in variables.items():
+        units, calendar = variable.attrs.get("units"), variable.attrs.get("calendar")
+        if isinstance(units, str) and " since" in units:
+            why = _reason(variable, units, None if calendar is None else str(calendar))
+            found |= {str(name): why} if why else {}
+    return found
 
 
 def _reason(variable: xarray.Variable, units: str, calendar: str | None) -> str | None:

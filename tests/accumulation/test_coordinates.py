@@ -68,6 +68,13 @@ def test_dates_that_cannot_be_decoded_are_an_error_of_ours(tmp_path):
         labelled_array(open_array(tmp_path, "tas"), DIMS)
 
 
+def test_times_that_xarray_does_not_decode_are_named(tmp_path):
+    dataset(steps=20).to_zarr(tmp_path, consolidated=False)
+    zarr.open_array(tmp_path / "time", mode="r+").attrs["units"] = "months since 1955-01-01"
+    with pytest.raises(SourceError, match=r"of 'tas' cannot be decoded \('time': units 'months since 1955-01-01'"):
+        labelled_array(open_array(tmp_path, "tas"), DIMS)
+
+
 def test_a_scale_beyond_64_bits_is_an_error_of_ours(tmp_path):
     dataset(steps=20).to_zarr(tmp_path, consolidated=False)
     zarr.open_array(tmp_path / "lat", mode="r+").attrs["scale_factor"] = 2**70
