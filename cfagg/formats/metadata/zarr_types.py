@@ -61,7 +61,8 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
 def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
     """Give a variable the attribute ``_FillValue`` in its own type, if the store defines one."""
     # Zarr v2 has no other place for it than the fill value of unwritten chunks, which by default is 0, or that of the
-    # netCDF library, so these are not treated as missing values.  xarray writes reals in base 64 in v3.
+    # netCDF library, so these are not treated as missing values.  xarray writes reals in base 64 in v3, VirtualiZarr
+    # in v2 as well.
     variable.netcdf = nczarr
     declared = document.get("fill_value")
     if format_ == 2 and declared is not None and not nczarr:
@@ -77,10 +78,10 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
             given = _decoded(given)
         if isinstance(given, np.ndarray) and variable.is_numeric and is_default_fill(variable.dtype, given):
             given = None
+    elif isinstance(given, str) and variable.is_numeric:
+        given = _from_base64(given, variable)
     elif isinstance(given, str) and format_ == 3:
-        if variable.is_numeric:
-            given = _from_base64(given, variable)
-        elif variable.kind == "char" or named(document.get("data_type"))[0] == "null_terminated_bytes":
+        if variable.kind == "char" or named(document.get("data_type"))[0] == "null_terminated_bytes":
             given = _decoded(given)
     if given is None:
         return

@@ -85,6 +85,15 @@ def test_missing_values_are_told_in_the_type_of_the_array(store: Path) -> None:
         assert "_FillValue" not in dataset.root.variables["count"].attributes
 
 
+def test_missing_reals_in_base_64_are_numbers_in_both_versions_of_zarr(tmp_path: Path) -> None:
+    for version, given in ((2, "AAAAAAAA8L8="), (2, "-1"), (3, "AAAAAAAA8L8=")):
+        root = zarr.create_group(tmp_path / f"{version}{given[0]}.zarr", zarr_format=version)
+        root.create_array("v", shape=(1,), dtype="f4", attributes={"_FillValue": given})
+        with open_dataset(str(tmp_path / f"{version}{given[0]}.zarr")) as opened:
+            found = opened.root.variables["v"].attributes["_FillValue"]
+            assert found == (given if given == "-1" else np.array([-1], "f4"))
+
+
 def test_numbers_that_must_have_the_type_of_their_array_have_it(tmp_path: Path) -> None:
     root = zarr.create_group(tmp_path / "a.zarr")
     said = {"flag_values": [1, 2], "missing_value": -9.0, "valid_range": [0, 300], "valid_min": 0.5, "n": 1}
