@@ -14,6 +14,7 @@ from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.linking import Mesh, large_key
 from cfagg.aggregation.matrix import irregular
 from cfagg.aggregation.names import BOUNDS, Contents, content_key, is_listed, of_dimension
+from cfagg.aggregation.sharing import Partners
 from cfagg.aggregation.values import Assembled, assembled
 from cfagg.cf.header import frozen
 from cfagg.cf.joining import Companion, Described, Stated, is_missing, mean_the_same, places_of, with_units
@@ -33,6 +34,7 @@ class Companions:
         self.axes = [axis.name for axis in joined.members.axes]
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.arrays = Arrays(joined, where, fields=fields)
+        self.partners = Partners(joined)
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
         #: The variables used by the array being added: key, name, and attributes in its files.
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []

@@ -67,7 +67,7 @@ class Builder(Companions):
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
-                dim, sizes[dim], self._sized(dim, sizes[dim]), set(sizes) - {dim}
+                dim, sizes[dim], self._shared(rows, [dim], dim, sizes[dim]), set(sizes) - {dim}
             )
         # The array itself may lack the dimension of features, and those of variables with a range for each feature.
         beside = {i: dimension_name(alike, i, ()) for i in first.axes if i not in order and i in first.along.values()}
@@ -106,23 +106,13 @@ class Builder(Companions):
         if getattr(own[0], "index", False):  # the axis is only counted
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
-                dims[identity] = self.contents.dimension(dim, size, self._sized(dim, size), beside)
+                called = {n for d in described for n, i in d.along.items() if i == identity}
+                dims[identity] = self.contents.dimension(dim, size, self._shared(rows, called, dim, size), beside)
                 note_name(names, described, identity, dims[identity])
             return None
-        key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
-        if key not in self.made:
-            # `own` is kept alive so that no other object gets its identity.
-            values = along_axis(boxes, rows, axis, own, self._place)
-            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place, values.master), own
-        made, bounds, _ = self.made[key]
+        made, bounds, base, content = self._assembled(rows, own, identity, dim)
         stated = own[0].stated
-        base = said = stated.name.rpartition("/")[2]
-        if dim is not None and stated.dims == (said,):
-            base = dim  # it remains the coordinate variable of its dimension, whatever its name
-        content: Any = (
-            "coordinate", base, dim, content_key(made.values), frozen_attributes(made.master.all_attributes()),
-            None if bounds is None else (content_key(bounds.values), frozen_attributes(bounds.master.all_attributes())),
-        )  # fmt: skip
+        said = stated.name.rpartition("/")[2]
         # Features of arrays without samples are those of the first ragged array, and of others with equal counts;
         # places of arrays without a mesh are those of the first mesh.
         links = self.ragged or (self.mesh.key if dim in self.mesh.dims else ())
@@ -173,6 +163,40 @@ class Builder(Companions):
                 self._uses(content, of, own[0].bounds_stated.attributes)
                 names[own[0].bounds_stated.name] = names[own[0].bounds_stated.name.rpartition("/")[2]] = of
         return name
+
+    def _assembled(
+        self, rows: Int64, own: Sequence[Coordinate], identity: str, dim: str | None
+    ) -> tuple[Assembled, Assembled | None, str, Any]:
+        """Return the coordinates of an axis, their bounds, their name, and a key that equal ones have."""
+        boxes, axis = self.joined.boxes, self.number[identity]
+        key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
+        if key not in self.made:
+            # `own` is kept alive so that no other object gets its identity.
+            values = along_axis(boxes, rows, axis, own, self._place)
+            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place, values.master), own
+        made, bounds, _ = self.made[key]
+        base = own[0].stated.name.rpartition("/")[2]
+        if dim is not None and own[0].stated.dims == (base,):
+            base = dim  # it remains the coordinate variable of its dimension, whatever its name
+        content = (
+            "coordinate", base, dim, content_key(made.values), frozen_attributes(made.master.all_attributes()),
+            None if bounds is None else (content_key(bounds.values), frozen_attributes(bounds.master.all_attributes())),
+        )  # fmt: skip
+        return made, bounds, base, content
+
+    def _shared(self, rows: Int64, called: Collection[str], dim: str, size: int) -> Any:
+        """Return the key of a dimension without coordinates, that of other arrays with some along it in its files."""
+        keys: dict[Any, None] = {}
+        alone = self.ragged or self.mesh.key or len(called) != 1
+        for one in () if alone else self.partners.of(rows, next(iter(called)), size):
+            described = [self.joined.described[row] for row in one.rows.tolist()]
+            if ragged_key(self.joined, one.rows, described) or mesh_of(self.joined, one.rows, described).key:
+                return self._sized(dim, size)
+            own = [d.axes[one.identity] for d in described]
+            _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
+            if base != one.name:
+                keys["dimension", one.name, content] = None
+        return next(iter(keys)) if len(keys) == 1 else self._sized(dim, size)
 
     def _coordinate(
         self,

@@ -58,7 +58,8 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
             parts[f"{name}, along {', '.join(along)}" if name in parts else name] = part
     contents = None
     if options.on_overlap == "equal":
-        digests, _ = _numbers(one.digest or k for k, one in enumerate(described))
+        # Two variables of a file are two quantities, even if all their values are equal, such as zero.
+        digests, _ = _numbers((one.stated.name, one.digest) if one.digest else k for k, one in enumerate(described))
         # Equal numbers are different values if the coordinates have another order.
         contents = codes(digests, *map(_stored_order, axes))
     return Members(signature, axes, parts, labels, _Properties(described, options.dimension), contents)
