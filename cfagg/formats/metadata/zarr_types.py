@@ -80,9 +80,8 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
             given = None
     elif isinstance(given, str) and variable.is_numeric:
         given = _from_base64(given, variable)
-    elif isinstance(given, str) and format_ == 3:
-        if variable.kind == "char" or named(document.get("data_type"))[0] == "null_terminated_bytes":
-            given = _decoded(given)
+    elif isinstance(given, str) and format_ == 3 and _is_bytes(variable, document):
+        given = _decoded(given)
     if given is None:
         return
     if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
@@ -132,6 +131,11 @@ def _own_type(value: Any, dtype: np.dtype[Any]) -> Any:
     if value.dtype.kind in "iu" and np.iinfo(dtype).min <= int(value[0]) <= np.iinfo(dtype).max:
         return value.astype(dtype)
     return value
+
+
+def _is_bytes(variable: Variable, document: Mapping[str, Any]) -> bool:
+    """Return whether the values of a Zarr v3 array are bytes."""
+    return variable.kind == "char" or named(document.get("data_type"))[0] == "null_terminated_bytes"
 
 
 def _decoded(text: str) -> str | bytes:
