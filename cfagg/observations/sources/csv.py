@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 from cfagg.errors import CfaggError, SourceError
 from cfagg.observations.settings import Text, Whole, settings_of, wrong
 from cfagg.observations.sources.sorted_rows import FileSource, as_file
-from cfagg.observations.sources.tables import Columns, Flavour, Table
+from cfagg.observations.sources.tables import Columns, Flavour, Table, date_columns
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
@@ -81,11 +81,7 @@ class CsvSource(FileSource):
 
 
 def _dates(value: Any) -> tuple[str, ...]:
-    # Names in a list may begin or end with spaces, as those of some files do.
-    names = [n.strip() for n in value.split(",")] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"{value!r} is neither a column nor a list of columns, such as a date and a time")
-    return tuple(names)
+    return date_columns([n.strip() for n in value.split(",")] if isinstance(value, str) else value)
 
 
 def _sign(value: str) -> str:
@@ -102,14 +98,6 @@ def _encoding(value: str) -> str:
     return value
 
 
-def _form(value: str) -> str:
-    if not re.search("%[YyG]", value) and value != "ISO8601":
-        raise ValueError(f"{value!r} has no year (%Y), which dates need")
-    if "%p" in value and "%I" not in value:
-        raise ValueError(f"{value!r} has %p for the half of the day, which only %I counts, not %H")
-    return value
-
-
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
@@ -119,7 +107,7 @@ def _words(value: Any) -> list[str]:
 
 
 class _Flavour(Flavour):
-    date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)  # type: ignore[assignment]
+    date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)
 
 
 class _Text(Columns):
@@ -134,19 +122,11 @@ class _Text(Columns):
     skip_rows: Whole = 0
     skip_after_names: Whole = 0
     missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
-    date_format: Annotated[Text, AfterValidator(_form)] | None = None
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = []
+    def _apart(self) -> Self:
         if self.decimal == self.delimiter:
-            problems.append((("decimal",), f"{self.decimal!r} is also the delimiter"))
-        if self.date_units and len(self.flavour.date) > 1:
-            problems.append((("date_units",), "is only for dates in one column"))
-        if len(self.flavour.date) > 2 and not self.date_format:
-            problems.append((("date_format",), "is required for dates in more than two columns, such as '%Y %m %d %H'"))
-        if problems:
-            raise wrong(*problems)
+            raise wrong((("decimal",), f"{self.decimal!r} is also the delimiter"))
         return self
 
     @property
@@ -157,11 +137,6 @@ class _Text(Columns):
             with suppress(ValueError):
                 found.append(float(word.strip().replace(self.decimal, ".")))
         return found
-
-    @property
-    def dates(self) -> tuple[str, ...]:
-        """Names of the columns that make up a date."""
-        return self.flavour.date
 
 
 def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -265,7 +240,7 @@ def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) ->
     types = {}
     for name in table.wanted:
         number = any(test(schema.field(name).type) for test in numeric) and name not in words
-        types[name] = pa.float64() if number and (name not in text.dates or text.date_units) else pa.string()
+        types[name] = pa.float64() if number and (name not in text.flavour.date or text.date_units) else pa.string()
     return csv.open_csv(_stream(path), *_options(text, BLOCK, column_types=types, include_columns=table.wanted))
 
 

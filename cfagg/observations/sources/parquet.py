@@ -43,7 +43,8 @@ class ParquetSource(FileSource):
         ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
         redirect to, or a list of them.  ``columns``:
         the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
-        ``longitude``. ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
+        ``longitude``; ``date`` may be a list, as for `CsvSource`.  ``date_units``: for dates that are numbers, such as
+        ``seconds since 1970-01-01``.  ``date_format``: as for `CsvSource`, also for numbers such as 20200131.
         ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
         columns.
 
@@ -120,7 +121,9 @@ class _File:
         self.table = Table(columns, path, self.schema)
         groups = [self.metadata.row_group(i) for i in range(self.metadata.num_row_groups)]
         paths = [names.column(i).path for i in range(len(names.names))]
-        date = paths.index(columns.flavour.date) if columns.flavour.date in paths else None
+        names_of_date = columns.flavour.date
+        # A day beside a time is not the date of a row.
+        date = paths.index(names_of_date[0]) if len(names_of_date) == 1 and names_of_date[0] in paths else None
         self.rows = [group.num_rows for group in groups]
         self.spans = [None if date is None else _span(group.column(date).statistics) for group in groups]
         self.in_order = self._in_order()
@@ -210,7 +213,7 @@ class ArrowSource(FileSource):
     Parameters
     ----------
     config : mapping
-        As for Parquet: ``path``, ``columns``, ``flavour``, ``date_units``, ``attributes``.
+        As for Parquet: ``path``, ``columns``, ``flavour``, ``date_units``, ``date_format``, ``attributes``.
 
     Examples
     --------

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from cfagg.cf.calendars import DateChange, canonical, parse, time_transform
 from cfagg.cf.instants import REFORM
@@ -22,18 +22,38 @@ from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, Problem, SourceError
 from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY, with_attributes
-from cfagg.observations.settings import ByName, Names, Paths, Section, Text
+from cfagg.observations.settings import ByName, Names, Paths, Place, Section, Text, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Columns", "Flavour", "Table", "data_of", "dates_of_numbers", "dates_of_text", "described", "numbers_of"]
+__all__ = [
+    "Columns", "Flavour", "Table", "data_of", "date_columns", "dates_of_numbers", "dates_of_text", "described",
+    "numbers_of",
+]  # fmt: skip
+
+
+def date_columns(value: Any) -> tuple[str, ...]:
+    """Return the names of the columns that make up a date."""
+    names = [value] if isinstance(value, str) else value
+    # They may begin or end with spaces, as those of some files do.
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) and n for n in names):
+        raise ValueError(f"{value!r} is neither a column nor a list of columns, such as a date and a time")
+    return tuple(names)
+
+
+def _format(value: str) -> str:
+    if not re.search("%[YyG]", value) and value != "ISO8601":
+        raise ValueError(f"{value!r} has no year (%Y), which dates need")
+    if "%p" in value and "%I" not in value:
+        raise ValueError(f"{value!r} has %p for the half of the day, which only %I counts, not %H")
+    return value
 
 
 class Flavour(Section):
     """Names of the columns of dates and places."""
 
-    date: Text = "date"
+    date: Annotated[tuple[str, ...], PlainValidator(date_columns)] = ("date",)
     latitude: Text = "latitude"
     longitude: Text = "longitude"
 
@@ -48,19 +68,27 @@ class Columns(Section):
     columns: Names | None = None
     flavour: Flavour = Flavour()
     date_units: Text = ""
+    date_format: Annotated[Text, AfterValidator(_format)] | None = None
     attributes: dict[str, ByName] = Field(default_factory=dict)
     options: ByName = Field(default_factory=dict)
     allow: Names = ()
 
-    @property
-    def dates(self) -> tuple[str, ...]:
-        """Names of the columns that make up a date."""
-        return (self.flavour.date,)
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        several = len(self.flavour.date)
+        problems: list[tuple[Place, str]] = []
+        if self.date_units and (several > 1 or self.date_format):
+            problems.append((("date_units",), "is only for dates in one column, without date_format"))
+        if several > 2 and not self.date_format:
+            problems.append((("date_format",), "is required for dates in more than two columns, such as '%Y %m %d %H'"))
+        if problems:
+            raise wrong(*problems)
+        return self
 
     @property
     def places(self) -> list[str]:
         """Names of the columns of dates and places."""
-        return [*self.dates, self.flavour.latitude, self.flavour.longitude]
+        return [*self.flavour.date, self.flavour.latitude, self.flavour.longitude]
 
 
 class Table:
@@ -106,23 +134,26 @@ class Table:
     def _dates(self, frame: pd.DataFrame) -> Any:
         import pandas as pd
 
-        names, units = self.columns.dates, self.columns.date_units
+        names, units, form = self.columns.flavour.date, self.columns.date_units, self.columns.date_format
         dates: Any = frame[names[0]]
         where = f"{self.path}, column {' and '.join(names)}"
-        if pd.api.types.is_numeric_dtype(dates.dtype):
+        if len(names) > 1 or form is not None:
+            dates = _words(dates)
+            for name in names[1:-1]:
+                dates = dates + " " + _words(frame[name])
+            if len(names) > 1:
+                dates = dates + " " + _clocks(_words(frame[names[-1]]), form, where)
+            dates = dates_of_text(dates, form, where)
+        elif pd.api.types.is_numeric_dtype(dates.dtype):
             if not units:
-                raise SourceError(f"{where}: dates are numbers; give date_units, such as seconds since 1970-01-01")
+                raise SourceError(
+                    f"{where}: dates are numbers; give date_units, such as seconds since 1970-01-01, or date_format"
+                )
             dates = pd.Series(dates_of_numbers(dates.to_numpy(), units, None, where), dates.index)
         elif not pd.api.types.is_datetime64_any_dtype(dates.dtype):
             if units and self.columns.of_text:
                 raise SourceError(f"{where}: not all dates are numbers, as date_units says")
-            dates = dates.astype(object)
-            form = getattr(self.columns, "date_format", None)
-            for name in names[1:-1]:
-                dates = dates + " " + frame[name].astype(object)
-            if len(names) > 1:
-                dates = dates + " " + _clocks(frame[names[-1]].astype(object), form, where)
-            dates = dates_of_text(dates, form, where)
+            dates = dates_of_text(dates.astype(object), form, where)
         elif dates.dt.tz is not None:
             dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         missing = dates.isna().to_numpy()
@@ -131,6 +162,20 @@ class Table:
                 f"{where}, row {dates.index[int(np.argmax(missing))]}: the date is missing; correct the row"
             )
         return dates
+
+
+def _words(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return parts of dates as text: whole numbers without a fraction, and days without a time."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        days = column.dt.tz is None and (column.isna() | (column == column.dt.normalize())).all()
+        return column.dt.strftime("%Y-%m-%d" if days else "%Y-%m-%dT%H:%M:%S.%f%z").astype(object)
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        found = column.astype(object).map(lambda value: value if isinstance(value, str) else str(value), "ignore")
+    else:
+        found = column.astype(object).map(lambda value: str(int(value) if value % 1 == 0 else value), "ignore")
+    return found.astype(object)
 
 
 #: The largest number that is a time of day in hours and minutes.
@@ -153,7 +198,8 @@ def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[An
     if form is None and few.any() and all(int(text) <= _LATEST for text in digits[numbers]):
         raise SourceError(
             f"{where}, row {times.index[int(np.argmax(few))]}: the time {times[few].iloc[0]!r} may be hours, hours and "
-            "minutes, or seconds of the first minutes of a day; give date_format, such as '%Y%m%d %H%M'"
+            "minutes, or seconds of the first minutes of a day; give date_format: %H, %H%M or %H%M%S after the day, "
+            "such as '%Y%m%d %H%M'"
         )
     return times.mask(numbers, digits.map(lambda text: text.zfill(width)))
 

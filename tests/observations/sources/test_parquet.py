@@ -127,6 +127,34 @@ def test_dates_of_all_types_are_read(tmp_path: Path, kind: str) -> None:
     assert part["date"].iloc[0] == pd.Timestamp("2020-01-02")
 
 
+@pytest.mark.parametrize(
+    ("columns", "config"),
+    [
+        ({"day": [20200131, 20200131], "time": [60000, 180000]}, {}),
+        ({"day": [20200131.0, 20200131.0], "time": [60000.0, 180000.0]}, {}),
+        ({"day": pd.to_datetime(["2020-01-31"] * 2).date, "time": [60000, 180000]}, {}),
+        ({"day": pd.to_datetime(["2020-01-31"] * 2).date, "time": ["06:00", "18:00"]}, {}),
+        ({"year": [2020, 2020], "day": [31, 31], "hour": [6, 18]}, {"date_format": "%Y %j %H"}),
+        ({"when": [2020013106, 2020013118]}, {"date_format": "%Y%m%d%H"}),
+    ],
+)
+def test_dates_may_be_in_several_columns_or_numbers_in_a_format(
+    tmp_path: Path, columns: dict[str, Any], config: dict[str, Any]
+) -> None:
+    path = write(tmp_path / "a.parquet", pd.DataFrame({**columns, "latitude": 50.0, "longitude": 5.0, "n": range(2)}))
+    found = rows(ParquetSource({"path": path, "flavour": {"date": list(columns)}, **config}))
+    assert found["date"].tolist() == [pd.Timestamp("2020-01-31T06:00"), pd.Timestamp("2020-01-31T18:00")]
+    assert found.columns.tolist() == ["date", "latitude", "longitude", "n"]
+
+
+@pytest.mark.parametrize("lacking", ["day", "time"])
+def test_a_part_of_a_date_that_is_missing_is_named_with_its_row(tmp_path: Path, lacking: str) -> None:
+    found = pd.DataFrame({"day": [20200131] * 2, "time": [60000] * 2, "latitude": 50.0, "longitude": 5.0})
+    path = write(tmp_path / "a.parquet", found.assign(**{lacking: [found[lacking][0], None]}))
+    with pytest.raises(SourceError, match="row 2: the date is missing"):
+        rows(ParquetSource({"path": path, "flavour": {"date": ["day", "time"]}}))
+
+
 def test_dates_of_the_older_type_are_read_beyond_the_range_of_nanoseconds(tmp_path: Path) -> None:
     dates = [datetime(1500, 1, 31, 6), datetime(2020, 1, 31, 6), datetime(2500, 1, 31, 6)]
     found = pd.DataFrame({"date": np.array(dates, "M8[us]"), "latitude": 50.0, "longitude": 5.0, "n": range(3)})
