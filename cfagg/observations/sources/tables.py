@@ -296,6 +296,8 @@ _YEARS = re.compile(r"\s*\d{4}\.\d+")
 #: An offset from UTC that is neither hours nor hours and minutes.
 _ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
 
+#: Names of zones that pandas takes for those with summer time, though they are names of standard time.
+_STANDARD_TIME = re.compile(r"\b[CEMW]ET\b", re.IGNORECASE)
 
 #: Numbers of a format that follow each other without a sign in between, and the digits of each.
 _RUN = re.compile(r"((?:%[YymdjHIMS]){2,})|%(.)")
@@ -334,6 +336,8 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     digits = None if form is None else _of_all_digits(form)
     if digits is not None:
         wrong |= ~np.array([digits.fullmatch(str(value).strip()) is not None for value in text], bool)
+    if form is not None and "%Z" in form:
+        wrong |= [_STANDARD_TIME.search(str(value)) is not None for value in text]
     if form is None and len(text) and _YEARS.fullmatch(str(text.iloc[0])):
         wrong[:] = True
     if dates.dt.tz is not None:

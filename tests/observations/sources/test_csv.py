@@ -316,6 +316,18 @@ def test_adjacent_numbers_of_dates_with_all_digits_are_read(tmp_path: Path, date
     assert found.tolist() == [pd.Timestamp("2020-01-31T06:00")]
 
 
+@pytest.mark.parametrize(("zone", "hour"), [("UTC", 6), ("EST", 11), ("Europe/Paris", 4), ("CET", None), ("EET", None)])
+def test_zones_may_be_names_unless_these_mean_standard_and_summer_time(
+    tmp_path: Path, zone: str, hour: int | None
+) -> None:
+    made = source(tmp_path, f"time,lat,lon\n2020-07-01 06:00 {zone},0,0\n", date_format="%Y-%m-%d %H:%M %Z")
+    if hour is None:
+        with pytest.raises(SourceError, match=f"'2020-07-01 06:00 {zone}' is not a date"):
+            rows(made)
+    else:
+        assert rows(made)["date"].tolist() == [pd.Timestamp(2020, 7, 1, hour)]
+
+
 @pytest.mark.parametrize("years", ["2000.5,2001.5", "2000.04,2000.12"])
 def test_numbers_of_years_are_not_taken_for_months(tmp_path: Path, years: str) -> None:
     first, second = years.split(",")
