@@ -79,8 +79,9 @@ class NetcdfSource(FileSource):
     Times are converted from their calendar by date.  Elements of arrays that are only padding, without time and data,
     are left out, as are elements of multidimensional arrays without any data, also if variables along fewer dimensions,
     such as the pressure above a mooring, have values there: read these by a source of their own.  Data without a
-    latitude or longitude, such as those of floats under ice, are refused unless a filter drops them (``drop_nans: [latitude, longitude]``).
-    Text, such as names of stations, is left out.  Units and other attributes of the variables are kept.
+    latitude or longitude, such as those of floats under ice, are refused unless a filter drops them (``drop_nans:
+    [latitude, longitude]``).  Text, such as names of stations, is left out.  Units and other attributes of the
+    variables are kept.
 
     Examples
     --------
