@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConformError, OptionError, UnsupportedError
+from cfagg.errors import CfaggError, ConformError, OptionError, UnsupportedError
 from cfagg.formats.zarr.attributes import group_attributes
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.encoding import encoder, padded
@@ -89,6 +89,8 @@ def _job(name: str, variable: Any) -> _Job:
     given = encodable(with_gaps(variable), name)
     try:
         encoded = encode_cf_variable(given, name=name)
+    except CfaggError:  # values cannot be read
+        raise
     except (NotImplementedError, TypeError, ValueError) as error:  # raised for multi-indexes, for example
         raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
     encoded = _as_booleans(of_their_type(encoded, given, name), given)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import cfagg
 from cfagg.demo import sample
-from cfagg.errors import ConformError, OptionError, UnsupportedError
+from cfagg.errors import ConformError, FragmentMismatchError, OptionError, UnsupportedError
 
 
 def test_chunks_of_dask_are_kept_where_they_differ_too(tmp_path: Path) -> None:
@@ -180,6 +180,14 @@ def test_names_that_lead_elsewhere_or_are_kept_for_zarr_are_refused(tmp_path: Pa
     with pytest.raises(cfagg.CfaggError, match="name"):
         cfagg.write(xr.Dataset({name: ("x", np.zeros(2))}), tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_changed_since_it_was_aggregated_is_an_error_of_its_own(tmp_path: Path) -> None:
+    xr.Dataset({"a": ("x", [1.0], {"standard_name": "air_temperature", "units": "K"})}).to_netcdf(tmp_path / "a.nc")
+    with cfagg.aggregate([tmp_path / "a.nc"]) as ds:
+        xr.Dataset({"a": ("x", [1.0, 2.0])}).to_netcdf(tmp_path / "a.nc")
+        with pytest.raises(FragmentMismatchError, match="has changed since it was scanned"):
+            cfagg.write(ds, tmp_path / "a.zarr")
 
 
 def test_indexes_of_several_levels_are_refused(tmp_path: Path) -> None:
