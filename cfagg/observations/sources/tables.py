@@ -23,13 +23,13 @@ from cfagg.errors import CalendarError, Problem, SourceError
 from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY, with_attributes
 from cfagg.observations.settings import ByName, Names, Paths, Place, Section, Text, wrong
+from cfagg.observations.sources.text_dates import dates_of_text, joined
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "Columns", "Flavour", "Table", "data_of", "date_columns", "dates_of_numbers", "dates_of_text", "described",
-    "numbers_of",
+    "Columns", "Flavour", "Table", "data_of", "date_columns", "dates_of_numbers", "described", "numbers_of",
 ]  # fmt: skip
 
 
@@ -138,12 +138,7 @@ class Table:
         dates: Any = frame[names[0]]
         where = f"{self.path}, column {' and '.join(names)}"
         if len(names) > 1 or form is not None:
-            dates = _words(dates)
-            for name in names[1:-1]:
-                dates = dates + " " + _words(frame[name])
-            if len(names) > 1:
-                dates = dates + " " + _clocks(_words(frame[names[-1]]), form, where)
-            dates = dates_of_text(dates, form, where)
+            dates = dates_of_text(joined([frame[name] for name in names], form, where), form, where)
         elif pd.api.types.is_numeric_dtype(dates.dtype):
             if not units:
                 raise SourceError(
@@ -162,46 +157,6 @@ class Table:
                 f"{where}, row {dates.index[int(np.argmax(missing))]}: the date is missing; correct the row"
             )
         return dates
-
-
-def _words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return parts of dates as text: whole numbers without a fraction, and days without a time."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        days = column.dt.tz is None and (column.isna() | (column == column.dt.normalize())).all()
-        return column.dt.strftime("%Y-%m-%d" if days else "%Y-%m-%dT%H:%M:%S.%f%z").astype(object)
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        found = column.astype(object).map(lambda value: value if isinstance(value, str) else str(value), "ignore")
-    else:
-        found = column.astype(object).map(lambda value: str(int(value) if value % 1 == 0 else value), "ignore")
-    return found.astype(object)
-
-
-#: The largest number that is a time of day in hours and minutes.
-_LATEST = 2400
-
-
-def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
-    """Return times of day in which those that were numbers, such as 60000, have all their digits, such as 060000."""
-    width = 6 if form is None or "%H%M%S" in form else 4 if "%H%M" in form else 0
-    digits = times.map(lambda value: value.strip().removesuffix(".0") if isinstance(value, str) else "")
-    numbers = digits.map(str.isdecimal)
-    short = numbers & digits.map(lambda text: text != "0" and text.startswith("0") and len(text) < width)
-    if short.any():
-        i = int(np.argmax(short))
-        raise SourceError(
-            f"{where}, row {times.index[i]}: the time {times.iloc[i]!r} has leading zeros, but not {width} digits; "
-            "give date_format, such as '%Y%m%d %H%M' for hours and minutes"
-        )
-    few = numbers & digits.map(lambda text: text != "0" and len(text) < width)
-    if form is None and few.any() and all(int(text) <= _LATEST for text in digits[numbers]):
-        raise SourceError(
-            f"{where}, row {times.index[int(np.argmax(few))]}: the time {times[few].iloc[0]!r} may be hours, hours and "
-            "minutes, or seconds of the first minutes of a day; give date_format: %H, %H%M or %H%M%S after the day, "
-            "such as '%Y%m%d %H%M'"
-        )
-    return times.mask(numbers, digits.map(lambda text: text.zfill(width)))
 
 
 def data_of(names: Iterable[str]) -> list[str]:
@@ -288,72 +243,6 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
         shift = int(offset)
         return counted + shift + np.rint(part * float(scale) + float(offset - shift)).astype(np.int64)
     return np.rint(np.asarray(values, np.float64) * float(scale) + float(offset)).astype(np.int64)
-
-
-#: A number of years that pandas takes for a month: 2000.5 for May.
-_YEARS = re.compile(r"\s*\d{4}\.\d+")
-
-#: An offset from UTC that is neither hours nor hours and minutes.
-_ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
-
-#: Names of zones that pandas takes for those with summer time, though they are names of standard time.
-_STANDARD_TIME = re.compile(r"\b[CEMW]ET\b", re.IGNORECASE)
-
-#: Numbers of a format that follow each other without a sign in between, and the digits of each.
-_RUN = re.compile(r"((?:%[YymdjHIMS]){2,})|%(.)")
-_DIGITS = {"Y": 4, "j": 3}
-
-
-def _of_all_digits(form: str) -> re.Pattern[str] | None:
-    """Return what texts match whose adjacent numbers have all their digits, or `None` if a format has none such."""
-    # pandas reads 1122020 by %d%m%Y as 11 February, although it may be 1 December, whose leading zero is lost.
-    if not any(found[1] for found in _RUN.finditer(form)):
-        return None
-    pattern, end = "", 0
-    for found in _RUN.finditer(form):
-        run = found[1]
-        width = sum(_DIGITS.get(letter, 2) for letter in run[1::2]) if run else 0
-        pattern += re.escape(form[end : found.start()]) + (
-            f"[\\d ]{{{width}}}" if run else "%" if found[2] == "%" else ".+"
-        )
-        end = found.end()
-    pattern = re.sub(r"(?:\\\s)+", r"\\s+", pattern + re.escape(form[end:]))
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
-    """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
-    import pandas as pd
-
-    given = {"format": form or "ISO8601", "errors": "coerce"}
-    dates: pd.Series[Any]
-    try:
-        dates = pd.to_datetime(text, **given)
-    except ValueError:  # the rows have different zones
-        dates = pd.to_datetime(text, **given, utc=True)
-    # For pandas these words are the time of the call, and +100 is ten hours.
-    wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
-    digits = None if form is None else _of_all_digits(form)
-    if digits is not None:
-        wrong |= ~np.array([digits.fullmatch(str(value).strip()) is not None for value in text], bool)
-    if form is not None and "%Z" in form:
-        wrong |= [_STANDARD_TIME.search(str(value)) is not None for value in text]
-    if form is None and len(text) and _YEARS.fullmatch(str(text.iloc[0])):
-        wrong[:] = True
-    if dates.dt.tz is not None:
-        wrong |= [_ODD_ZONE.search(value) is not None for value in text.astype(str)]
-        dates = dates.dt.tz_convert(None)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        value = text.iloc[i]
-        more = int(wrong.sum()) - 1
-        all_digits = "" if digits is None else ", with all digits"
-        said = "the date is missing" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
-        raise SourceError(
-            f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
-            f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}{all_digits}; correct the row, or give date_format"
-        )
-    return dates
 
 
 #: Attributes about the storage of values, or that name variables of the file.
