@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from cfagg.errors import CfaggError, SourceError
-from cfagg.observations.settings import Text, Whole, settings_of, wrong
+from cfagg.observations.settings import Names, Text, Whole, settings_of, wrong
 from cfagg.observations.sources.sorted_rows import FileSource, as_file
 from cfagg.observations.sources.tables import Columns, Flavour, Table, date_columns
 from cfagg.storage.urls import Url
@@ -40,7 +40,7 @@ _COLUMN = re.compile(r"In CSV column #(\d+)")
 
 
 class CsvSource(FileSource):
-    r"""A table in text, with a line of column names.
+    r"""A table in text, usually with a line of column names.
 
     Parameters
     ----------
@@ -49,12 +49,14 @@ class CsvSource(FileSource):
         redirect to, or a list of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
-        time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``.
+        time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``; latitude
+        and longitude may be numbers, the place of all rows.
         ``date_format``: as for strptime, such as ``%Y %m %d %H``; ISO 8601 if not given.
         ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``,
         ``encoding``, ``skip_rows`` (lines before the names of columns), ``skip_after_names`` (lines between the names
-        and the first row, such as one of units), ``missing`` (more words for missing values; a number stands for all
-        forms of it, as -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
+        and the first row, such as one of units), ``names`` (of all columns, if no line has them), ``missing`` (more
+        words for missing values; a number stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns:
+        units, standard_name and more).
 
     Raises
     ------
@@ -121,6 +123,7 @@ class _Text(Columns):
     encoding: Annotated[Text, AfterValidator(_encoding)] = "utf-8"
     skip_rows: Whole = 0
     skip_after_names: Whole = 0
+    names: Names | None = None
     missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -214,6 +217,7 @@ def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
             block_size=block,
             skip_rows=text.skip_rows,
             skip_rows_after_names=text.skip_after_names,
+            column_names=text.names,
             encoding=text.encoding,
         ),
         csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),

@@ -43,7 +43,7 @@ class ParquetSource(FileSource):
         ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
         redirect to, or a list of them.  ``columns``:
         the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
-        ``longitude``; ``date`` may be a list, as for `CsvSource`.  ``date_units``: for dates that are numbers, such as
+        ``longitude``, as for `CsvSource`.  ``date_units``: for dates that are numbers, such as
         ``seconds since 1970-01-01``.  ``date_format``: as for `CsvSource`, also for numbers such as 20200131.
         ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
         columns.

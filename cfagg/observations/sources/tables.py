@@ -50,12 +50,20 @@ def _format(value: str) -> str:
     return value
 
 
+def _place(value: Any) -> str | float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 360:
+        return float(value)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is neither a column nor a number of degrees")
+    return value
+
+
 class Flavour(Section):
-    """Names of the columns of dates and places."""
+    """Names of the columns of dates and places; numbers are the place of all rows."""
 
     date: Annotated[tuple[str, ...], PlainValidator(date_columns)] = ("date",)
-    latitude: Text = "latitude"
-    longitude: Text = "longitude"
+    latitude: Annotated[str | float, PlainValidator(_place)] = "latitude"
+    longitude: Annotated[str | float, PlainValidator(_place)] = "longitude"
 
 
 class Columns(Section):
@@ -88,7 +96,7 @@ class Columns(Section):
     @property
     def places(self) -> list[str]:
         """Names of the columns of dates and places."""
-        return [*self.flavour.date, self.flavour.latitude, self.flavour.longitude]
+        return [*self.flavour.date, *(n for n in (self.flavour.latitude, self.flavour.longitude) if isinstance(n, str))]
 
 
 class Table:
@@ -127,7 +135,9 @@ class Table:
             ) from error
         frame.index = range(number, number + len(frame))
         flavour = self.columns.flavour
-        found = {"date": self._dates(frame), "latitude": frame[flavour.latitude], "longitude": frame[flavour.longitude]}
+        found: dict[str, Any] = {"date": self._dates(frame)}
+        for kind, name in (("latitude", flavour.latitude), ("longitude", flavour.longitude)):
+            found[kind] = frame[name] if isinstance(name, str) else np.full(len(frame), name)
         found.update({n: frame[n] for n in self.wanted if n not in self.columns.places})
         return with_attributes(pd.DataFrame(found, copy=False), self.attributes, str(self.path))
 

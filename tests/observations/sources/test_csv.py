@@ -341,6 +341,23 @@ def test_a_line_of_units_below_the_names_is_skipped_on_request(tmp_path: Path) -
     assert (found["date"].tolist(), found["t"].tolist()) == ([pd.Timestamp("2020-01-31T06:00")], [3.5])
 
 
+def test_names_are_given_to_columns_of_a_file_without_a_line_of_names(tmp_path: Path) -> None:
+    made = source(tmp_path, "2020-01-31,1,2,3.5\n2020-01-31,2,3,4.5\n", names=["time", "lat", "lon", "t"])
+    assert rows(made)[["latitude", "t"]].to_numpy().tolist() == [[1, 3.5], [2, 4.5]]
+
+
+def test_a_file_with_a_line_of_names_is_not_taken_for_one_without(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="row 1: 'time' is not a date"):
+        rows(source(tmp_path, names=["time", "lat", "lon", "t", "station"]))
+
+
+def test_numbers_of_latitude_and_longitude_are_the_place_of_all_rows(tmp_path: Path) -> None:
+    text = "time,t\n2020-01-31,3.5\n2020-02-01,4.5\n"
+    found = rows(source(tmp_path, text, flavour={"date": "time", "latitude": 52.1, "longitude": -5}))
+    assert found.columns.tolist() == ["date", "latitude", "longitude", "t"]
+    assert found[["latitude", "longitude", "t"]].to_numpy().tolist() == [[52.1, -5, 3.5], [52.1, -5, 4.5]]
+
+
 def test_a_packed_file_that_is_not_unpacked_here_says_so(tmp_path: Path) -> None:
     file = tmp_path / "a.csv.xz"
     file.write_bytes(lzma.compress(TEXT.encode()))
@@ -407,6 +424,9 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "date_format": "%m-%d %H:%M"},
         {"path": "a", "date_format": "%Y-%m-%d %H:%M %p"},
         {"path": "a", "flavour": {"lat": "a"}},
+        {"path": "a", "flavour": {"latitude": True}},
+        {"path": "a", "flavour": {"longitude": float("nan")}},
+        {"path": "a", "names": ["date", "date"]},
         {"path": "a", "skip_rows": -1},
         {"path": "a", "decimal": ","},
         {"path": "a", "encoding": "klingon"},
