@@ -11,6 +11,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import address_of, file_of
@@ -21,28 +22,42 @@ from cfagg.formats.hdf5.space import UnsoundError, UnusualError
 from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.by_table import damaged
 from cfagg.formats.values.netcdf4_names import stored_paths
-from cfagg.formats.values.storage import Contiguous
+from cfagg.formats.values.storage import Chunked, Contiguous
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
-__all__ = ["prove_named", "prove_values"]
+__all__ = ["numbers", "prove_named", "prove_values"]
 
 
-def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> list[slice]:
+def prove_named(
+    checked: Checked, slices: Sequence[slice], context: Context
+) -> tuple[list[slice], npt.NDArray[Any] | None]:
     """Check the data that netCDF could read for a hyperslab of the variable at a path; the library lock is held."""
-    # Return the part of the hyperslab that is stored: a variable may be shorter than its unlimited dimensions.
+    # Return the part of the hyperslab that is stored: a variable may be shorter than its unlimited dimensions.  Return
+    # its numbers, too, if possible: for chunks that were neither written nor filled, the library leaves old memory.
     file = file_of(checked.handle)
-    stored = list(slices)
-    for path in stored_paths(checked.dataset):
-        found = reach(file, path)
-        if isinstance(found, h5py.h5d.DatasetID):
-            shape = found.shape or ()
-            if len(shape) == len(slices):
-                stored = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=True)]
-                if all(p.start < p.stop for p in stored):
+    stored, values = list(slices), None
+    datasets = [d for p in stored_paths(checked.dataset) if isinstance(d := reach(file, p), h5py.h5d.DatasetID)]
+    for found in datasets:
+        shape = found.shape or ()
+        if len(shape) == len(slices):
+            stored = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=True)]
+            if all(p.start < p.stop for p in stored):
+                own = numbers(checked, found.get_create_plist(), found.dtype) if len(datasets) == 1 else None
+                if own is not None:
+                    values = chunks.read(checked, own, stored, context, found)
+                else:
                     prove_values(checked, found, stored, context)
-    return stored
+    return stored, values
+
+
+def numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
+    """Return the storage of numbers in chunks that are decoded here, as the library reads beyond short chunks."""
+    if plist.get_layout() != h5py.h5d.CHUNKED or dtype.kind not in "iuf":
+        return None
+    stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
+    return stored if chunks.can_read(stored) else None
 
 
 def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:

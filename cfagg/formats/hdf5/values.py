@@ -17,13 +17,12 @@ from cfagg.errors import AccessError, FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import ERRORS
-from cfagg.formats.hdf5.library_variables import chunked, fill
+from cfagg.formats.hdf5.library_variables import fill
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import prove_file
-from cfagg.formats.hdf5.proof_values import prove_values
+from cfagg.formats.hdf5.proof_values import numbers, prove_values
 from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.storage import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
@@ -91,7 +90,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     # An unlimited netCDF dimension can be longer than the dataset, beyond whose end nothing was written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)
-    own = _numbers(checked, plist, dtype)
+    own = numbers(checked, plist, dtype)
     parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True) if n]
     if 0 not in stored and own is not None:
         block[...] = chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
@@ -109,14 +108,6 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     if text and native.kind == "S" and native.itemsize > 1:
         return block.astype(object)
     return block
-
-
-def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
-    """Return the storage of numbers in chunks that are decoded here, as the library reads beyond short chunks."""
-    if plist.get_layout() != h5py.h5d.CHUNKED or dtype.kind not in "iuf":
-        return None
-    stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
-    return stored if chunks.can_read(stored) else None
 
 
 def _fill(dataset: Any, dtype: np.dtype[Any]) -> Any:

@@ -205,8 +205,10 @@ def path_of(variable: netCDF4.Variable[Any]) -> str:
     return f"{variable.group().path.rstrip('/')}/{variable.name}"
 
 
-def _extended(variable: netCDF4.Variable[Any], key: Sequence[slice], stored: Sequence[slice]) -> Any:
-    """Read what is stored of a hyperslab, and fill the rest, which the library does not in several dimensions."""
+def _extended(
+    variable: netCDF4.Variable[Any], key: Sequence[slice], stored: Sequence[slice], known: npt.NDArray[Any] | None
+) -> Any:
+    """Read what is stored of a hyperslab, unless `known`, and fill the rest, which the library does not always."""
     import netCDF4
 
     shape = [len(range(k.start, k.stop, k.step or 1)) for k in key]
@@ -221,7 +223,7 @@ def _extended(variable: netCDF4.Variable[Any], key: Sequence[slice], stored: Seq
         values = np.full(shape, fill, dtype)
     inner = tuple(slice(0, len(range(s.start, s.stop, s.step or 1))) for s in stored)
     if all(part.stop for part in inner):
-        values[inner] = variable[tuple(stored)]
+        values[inner] = variable[tuple(stored)] if known is None else known
     return values
 
 
@@ -239,14 +241,16 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
         variable = lookup(dataset, address)
         if variable is None:
             raise context.absence(f"{path} has no variable {address!r}")
-        dtype, stored = dtype_of(variable), list(key)
+        dtype, stored, known = dtype_of(variable), list(key), None
         try:
             if dataset.disk_format == "HDF5":
                 from cfagg.formats.hdf5.proof_values import prove_named
 
-                stored = prove_named(checked, key, context)
+                stored, known = prove_named(checked, key, context)
             if stored != list(key):
-                values = _extended(variable, key, stored)
+                values = _extended(variable, key, stored, known)
+            elif known is not None:
+                values = known
             else:
                 values = variable[tuple(key)] if key else variable[...]
         except UnsoundError as error:
