@@ -33,6 +33,9 @@ BLOCK, HEAD = 32 * 2**20, 2**20
 #: Text for missing values, besides empty text.
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan", "-NaN"]
 
+#: The delimiter that stands for any number of spaces and tabs.
+_SPACES = "whitespace"
+
 #: Ends of names of packed files that are not unpacked here.
 _PACKED = (".xz", ".zip", ".z", ".7z", ".tar")
 
@@ -52,11 +55,11 @@ class CsvSource(FileSource):
         time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``; latitude
         and longitude may be numbers, the place of all rows.
         ``date_format``: as for strptime, such as ``%Y %m %d %H``; ISO 8601 if not given.
-        ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``,
-        ``encoding``, ``skip_rows`` (lines before the names of columns), ``skip_after_names`` (lines between the names
-        and the first row, such as one of units), ``names`` (of all columns, if no line has them), ``missing`` (more
-        words for missing values; a number stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns:
-        units, standard_name and more).
+        ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter`` (a
+        character, or ``whitespace`` for any number of spaces and tabs), ``decimal``, ``encoding``, ``skip_rows`` (lines
+        before the names of columns), ``skip_after_names`` (lines between the names and the first row, such as one of
+        units), ``names`` (of all columns, if no line has them), ``missing`` (more words for missing values; a number
+        stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
 
     Raises
     ------
@@ -86,6 +89,10 @@ def _dates(value: Any) -> tuple[str, ...]:
     return date_columns([n.strip() for n in value.split(",")] if isinstance(value, str) else value)
 
 
+def _delimiter(value: str) -> str:
+    return value if value == _SPACES else _sign(value)
+
+
 def _sign(value: str) -> str:
     if len(value) != 1 or not value.isascii():
         raise ValueError(f"{value!r} is not one character")
@@ -101,8 +108,8 @@ def _encoding(value: str) -> str:
 
 
 def _words(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [str(value)]
     if not isinstance(value, Iterable):
         raise ValueError(f"{value!r} is not a list of words for missing values")  # noqa: TRY004
     return [str(v) for v in value]
@@ -118,7 +125,7 @@ class _Text(Columns):
     of_text: ClassVar[bool] = True
 
     flavour: _Flavour = _Flavour()
-    delimiter: Annotated[Text, AfterValidator(_sign)] = ","
+    delimiter: Annotated[Text, AfterValidator(_delimiter)] = ","
     decimal: Annotated[Text, AfterValidator(_sign)] = "."
     encoding: Annotated[Text, AfterValidator(_encoding)] = "utf-8"
     skip_rows: Whole = 0
@@ -130,6 +137,10 @@ class _Text(Columns):
     def _apart(self) -> Self:
         if self.decimal == self.delimiter:
             raise wrong((("decimal",), f"{self.decimal!r} is also the delimiter"))
+        if self.delimiter == _SPACES and " ".encode(self.encoding) != b" ":
+            raise wrong(
+                (("delimiter",), f"{_SPACES} is not found in text in {self.encoding}; convert the file to utf-8")
+            )
         return self
 
     @property
@@ -220,7 +231,7 @@ def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
             column_names=text.names,
             encoding=text.encoding,
         ),
-        csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=True),
+        csv.ParseOptions(delimiter="\t" if text.delimiter == _SPACES else text.delimiter, newlines_in_values=True),
         csv.ConvertOptions(
             null_values=[*_MISSING, *text.missing], strings_can_be_null=True, decimal_point=text.decimal, **convert
         ),
@@ -232,7 +243,7 @@ def _schema(text: _Text, path: str) -> Any:
     from pyarrow import csv
 
     with _stream(path) as stream:
-        return csv.open_csv(stream, *_options(text, HEAD)).schema
+        return csv.open_csv(_separated(text, stream), *_options(text, HEAD)).schema
 
 
 def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) -> Any:
@@ -245,7 +256,42 @@ def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) ->
     for name in table.wanted:
         number = any(test(schema.field(name).type) for test in numeric) and name not in words
         types[name] = pa.float64() if number and (name not in text.flavour.date or text.date_units) else pa.string()
-    return csv.open_csv(_stream(path), *_options(text, BLOCK, column_types=types, include_columns=table.wanted))
+    stream = _separated(text, _stream(path))
+    return csv.open_csv(stream, *_options(text, BLOCK, column_types=types, include_columns=table.wanted))
+
+
+def _separated(text: _Text, stream: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.PythonFile(_Spaced(stream), mode="r") if text.delimiter == _SPACES else stream
+
+
+class _Spaced:
+    """Text whose columns any number of spaces and tabs separate, as text in which one tab does."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._line = self._ready = b""
+        self.closed = False
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes, none at the end."""
+        while len(self._ready) < size and (more := self._stream.read(size)):
+            lines, end, self._line = (self._line + more).rpartition(b"\n")
+            self._ready += self._of_tabs(lines + end)
+        if len(self._ready) < size:
+            self._ready, self._line = self._ready + self._of_tabs(self._line), b""
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self.closed = True
+        self._stream.close()
+
+    @staticmethod
+    def _of_tabs(lines: bytes) -> bytes:
+        return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", lines))
 
 
 def _stream(path: str) -> Any:

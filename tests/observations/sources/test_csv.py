@@ -341,6 +341,42 @@ def test_a_line_of_units_below_the_names_is_skipped_on_request(tmp_path: Path) -
     assert (found["date"].tolist(), found["t"].tolist()) == ([pd.Timestamp("2020-01-31T06:00")], [3.5])
 
 
+@pytest.mark.parametrize("block", [70, 77, 10**6])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_columns_may_be_separated_by_any_number_of_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, end: str
+) -> None:
+    monkeypatch.setattr(module, "HEAD", 70)
+    monkeypatch.setattr(module, "BLOCK", block)
+    lines = [f"{' ' * (i % 3)}2020 01  31 {i % 24:>3} \t 1  {i / 4:>9} MM{' ' * (i % 2)}" for i in range(50)]
+    file = tmp_path / "a.txt"
+    file.write_bytes(end.join(["#YY  MM DD hh  lon   n  x", "#yr  mo dy hr  deg   m  m", *lines]).encode())
+    made = CsvSource(
+        {
+            "path": str(file),
+            "delimiter": "whitespace",
+            "skip_after_names": 1,
+            "missing": "MM",
+            "date_format": "%Y %m %d %H",
+            "flavour": {"date": ["#YY", "MM", "DD", "hh"], "latitude": 52.1, "longitude": "lon"},
+        }
+    )
+    found = rows(made)
+    assert found["n"].tolist() == [i / 4 for i in range(50)]
+    assert found["date"].dt.hour.tolist() == [i % 24 for i in range(50)]
+    assert found["x"].isna().all()
+
+
+def test_a_row_of_too_few_columns_between_spaces_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="Expected 4 columns, got 3"):
+        rows(source(tmp_path, "time lat lon t\n2020-01-31  1  2\n", delimiter="whitespace"))
+
+
+def test_a_single_number_may_stand_for_missing_values(tmp_path: Path) -> None:
+    found = rows(source(tmp_path, "time,lat,lon,t\n2020-01-31,1,2,-999.0\n", missing=-999))
+    assert found["t"].isna().all()
+
+
 def test_names_are_given_to_columns_of_a_file_without_a_line_of_names(tmp_path: Path) -> None:
     made = source(tmp_path, "2020-01-31,1,2,3.5\n2020-01-31,2,3,4.5\n", names=["time", "lat", "lon", "t"])
     assert rows(made)[["latitude", "t"]].to_numpy().tolist() == [[1, 3.5], [2, 4.5]]
@@ -427,6 +463,8 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "flavour": {"latitude": True}},
         {"path": "a", "flavour": {"longitude": float("nan")}},
         {"path": "a", "names": ["date", "date"]},
+        {"path": "a", "delimiter": "whitespace", "encoding": "utf-16"},
+        {"path": "a", "missing": True},
         {"path": "a", "skip_rows": -1},
         {"path": "a", "decimal": ","},
         {"path": "a", "encoding": "klingon"},
