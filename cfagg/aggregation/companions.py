@@ -9,60 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.arrays import Arrays
-from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.linking import Mesh, large_key
+from cfagg.aggregation.dimensions import Dimensions, frozen_attributes
+from cfagg.aggregation.linking import large_key
 from cfagg.aggregation.matrix import irregular
-from cfagg.aggregation.names import BOUNDS, Contents, content_key, is_listed, of_dimension
-from cfagg.aggregation.sharing import Partners
-from cfagg.aggregation.values import Assembled, assembled
-from cfagg.cf.header import frozen
+from cfagg.aggregation.names import content_key, is_listed, of_dimension
+from cfagg.aggregation.values import assembled
 from cfagg.cf.joining import Companion, Described, Stated, is_missing, mean_the_same, places_of, with_units
 from cfagg.cf.references import own_name
 
-__all__ = ["Companions", "frozen_attributes"]
+__all__ = ["Companions"]
 
 Int64 = npt.NDArray[np.int64]
 
 
-class Companions:
-    """The contents of a dataset, with the state of the array that is being added."""
-
-    def __init__(self, joined: Joined, contents: Contents, where: str, *, fields: bool = False) -> None:
-        self.joined = joined
-        self.contents = contents
-        self.axes = [axis.name for axis in joined.members.axes]
-        self.number = {name: k for k, name in enumerate(self.axes)}
-        self.arrays = Arrays(joined, where, fields=fields)
-        self.partners = Partners(joined)
-        self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
-        #: The variables used by the array being added: key, name, and attributes in its files.
-        self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
-        #: Its variables that equal ones in the dataset but refer to other variables, with the keys of those.
-        self.own: dict[Any, Any] = {}
-        #: How its features are stored if it is ragged: otherwise, only dimensions would link it to its counts.
-        self.ragged: tuple[Any, ...] = ()
-        #: Its mesh, if it has one.
-        self.mesh = Mesh()
-        #: Names of the arrays, box by box.
-        self.names: list[str] = []
-        #: Attributes that differ between their members, likewise; and those of shared variables, by name.
-        self.differing: list[tuple[str, ...]] = []
-        self.left: dict[str, tuple[str, ...]] = {}
-
-    def _place(self, row: int) -> str:
-        """Return the file of a member."""
-        return str(self.joined.scanned[int(self.joined.file[row])].place)
-
-    def _sized(self, dim: str, size: int) -> tuple[Any, ...]:
-        """Return the key of a dimension without coordinates."""
-        return "size", dim, size, *self.ragged, *(self.mesh.key if dim in self.mesh.dims else ())
-
-    def _key(self, key: Any) -> Any:
-        """Return a key, extended by its references if they differ from those of an equal variable in the dataset."""
-        while key in self.own:
-            key = (key, self.own[key])
-        return key
+class Companions(Dimensions):
+    """Adds what belongs to the array that is being added."""
 
     def _uses(self, key: Any, name: str, attributes: Mapping[str, Any]) -> None:
         self.used.append((key, name, attributes))
@@ -113,7 +74,7 @@ class Companions:
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
         spans = [
-            dims[a] if a in dims else self.contents.dimension(d, n, self._sized(d, n))
+            dims[a] if a in dims else self._elsewhere(rows, own.values(), d, n)
             for a, d, n in zip(first.axes, first.stated.dims, first.shape, strict=False)
         ]
         # Along these, it varies from file to file but has no dimension in any.
@@ -180,9 +141,3 @@ class Companions:
         sizes = [[one.get(k, 1) for k in range(len(order))] for one in shapes]
         self.arrays.add(self.contents, name, chosen, stated, sizes, list(axes), spans, orders)
         return name, key
-
-
-def frozen_attributes(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return attributes as a hashable key, without the names of bounds, and the range that equal values share."""
-    left = {*BOUNDS, "actual_range"}
-    return frozen({name: value for name, value in sorted(attributes.items()) if name not in left})

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.companions import Companions, frozen_attributes
+from cfagg.aggregation.companions import Companions
+from cfagg.aggregation.dimensions import dimension_names, frozen_attributes
 from cfagg.aggregation.linking import mesh_of, ragged_key
 from cfagg.aggregation.masters import distinct
 from cfagg.aggregation.names import (
@@ -25,7 +26,7 @@ from cfagg.aggregation.names import (
     referring,
     renamed,
 )
-from cfagg.aggregation.values import Assembled, along_axis, with_bounds
+from cfagg.aggregation.values import Assembled
 from cfagg.cf.header import plain
 from cfagg.cf.joining import Coordinate, Described, Stated
 
@@ -67,7 +68,10 @@ class Builder(Companions):
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
-                dim, sizes[dim], self._shared(rows, [dim], dim, sizes[dim]), set(sizes) - {dim}
+                dim,
+                sizes[dim],
+                self._partner(rows, [dim], sizes[dim]) or self._sized(dim, sizes[dim]),
+                set(sizes) - {dim},
             )
         # The array itself may lack the dimension of features, and those of variables with a range for each feature.
         beside = {i: dimension_name(alike, i, ()) for i in first.axes if i not in order and i in first.along.values()}
@@ -106,8 +110,8 @@ class Builder(Companions):
         if getattr(own[0], "index", False):  # the axis is only counted
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
-                called = {n for d in described for n, i in d.along.items() if i == identity}
-                dims[identity] = self.contents.dimension(dim, size, self._shared(rows, called, dim, size), beside)
+                key = self._counted(rows, described, identity, dim, size)
+                dims[identity] = self.contents.dimension(dim, size, key, beside)
                 note_name(names, described, identity, dims[identity])
             return None
         made, bounds, base, content = self._assembled(rows, own, identity, dim)
@@ -118,14 +122,23 @@ class Builder(Companions):
         links = self.ragged or (self.mesh.key if dim in self.mesh.dims else ())
         if dim is not None and links and self.contents.linked.setdefault(content, links) != links:
             content = content, links
+        heads, part = dim == base, None  # it has the name of its dimension
+        shared = (
+            self._partner(rows, dimension_names(described, identity), made.values.shape[0])
+            if heads and not links
+            else None
+        )
+        if shared is not None and (content, shared) not in self.own:
+            content = self._beside(content, shared, made, base, beside)
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
-        heads, part = dim == base, None  # it has the name of its dimension
         if dim is not None:
             size = made.values.shape[0]
             if heads:
                 new = known or self.contents.free(base, content, beside)
                 self.contents.dimensions.setdefault(new, size)
+                # Arrays with other coordinates along the dimension have it, too, and use its bounds.
+                part = self._as_companion(new, made)
             else:
                 of_mesh = dim in self.mesh.dims
                 sized = self._sized(dim, size) if of_mesh else ("dimension", dim, content)
@@ -146,11 +159,10 @@ class Builder(Companions):
             names.setdefault(dim, new)
         spans = () if dim is None else (dims[identity],)
         name = known or (dims[identity] if heads else self.contents.free(base, content))
-        if known is None:
+        if name not in self.contents.variables:
             self._coordinate(name, spans, made, bounds, own[0], content)
         if part is not None and self.contents.known(part) is None:
             self.contents.head(name, part)
-        # Of a mesh, also arrays elsewhere use bounds.
         used = {k: v for k, v in stated.attributes.items() if k not in BOUNDS or part is not None}
         self._uses(content, name, used)
         names[stated.name] = names[said] = name
@@ -163,40 +175,6 @@ class Builder(Companions):
                 self._uses(content, of, own[0].bounds_stated.attributes)
                 names[own[0].bounds_stated.name] = names[own[0].bounds_stated.name.rpartition("/")[2]] = of
         return name
-
-    def _assembled(
-        self, rows: Int64, own: Sequence[Coordinate], identity: str, dim: str | None
-    ) -> tuple[Assembled, Assembled | None, str, Any]:
-        """Return the coordinates of an axis, their bounds, their name, and a key that equal ones have."""
-        boxes, axis = self.joined.boxes, self.number[identity]
-        key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
-        if key not in self.made:
-            # `own` is kept alive so that no other object gets its identity.
-            values = along_axis(boxes, rows, axis, own, self._place)
-            self.made[key] = values, with_bounds(boxes, rows, axis, own, self._place, values.master), own
-        made, bounds, _ = self.made[key]
-        base = own[0].stated.name.rpartition("/")[2]
-        if dim is not None and own[0].stated.dims == (base,):
-            base = dim  # it remains the coordinate variable of its dimension, whatever its name
-        content = (
-            "coordinate", base, dim, content_key(made.values), frozen_attributes(made.master.all_attributes()),
-            None if bounds is None else (content_key(bounds.values), frozen_attributes(bounds.master.all_attributes())),
-        )  # fmt: skip
-        return made, bounds, base, content
-
-    def _shared(self, rows: Int64, called: Collection[str], dim: str, size: int) -> Any:
-        """Return the key of a dimension without coordinates, that of other arrays with some along it in its files."""
-        keys: dict[Any, None] = {}
-        alone = self.ragged or self.mesh.key or len(called) != 1
-        for one in () if alone else self.partners.of(rows, next(iter(called)), size):
-            described = [self.joined.described[row] for row in one.rows.tolist()]
-            if ragged_key(self.joined, one.rows, described) or mesh_of(self.joined, one.rows, described).key:
-                return self._sized(dim, size)
-            own = [d.axes[one.identity] for d in described]
-            _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
-            if base != one.name:
-                keys["dimension", one.name, content] = None
-        return next(iter(keys)) if len(keys) == 1 else self._sized(dim, size)
 
     def _coordinate(
         self,
@@ -221,7 +199,7 @@ class Builder(Companions):
             array = bounds.values if spans else bounds.values.reshape(n)
             said = {k: v for k, v in bounds.master.all_attributes().items() if k in of.attributes}
             contents.add(own, (*spans, last), array, said)
-            if of_mesh:
+            if of_mesh or spans == (name,):
                 base = of.name.rpartition("/")[2]
                 contents.head(own, ("companion", base, (*spans, last), content_key(array), frozen_attributes(said)))
         contents.add(name, spans, values if spans else values.reshape(()), attributes)

@@ -98,3 +98,98 @@ def test_shared_dimensions_are_shared_in_an_aggregation_file_that_grows_too(tmp_
     with cfagg.read(tmp_path / "all.nc") as found:
         assert found.sizes == {"time": 3 if output else 2, "node": 3}
         assert found.age.values[-1].tolist() == [2, 3, 4] if output else [1, 2, 3]
+
+
+def curvilinear(path: Path, order: Sequence[str], *, first: float = 0, bounds: bool = False, lat: float = 0) -> Path:
+    """Write temperatures with two-dimensional latitudes, and flags without, in an order; return the path."""
+    with netCDF4.Dataset(path, "w") as file:
+        for name, size in (("yc", 2), ("xc", 3), ("nv", 2)):
+            file.createDimension(name, size)
+        for name in ("yc", "xc"):
+            v = file.createVariable(name, "f4", (name,))
+            v[:] = np.arange(v.size) + first
+            if bounds:
+                v.bounds = f"{name}_bnds"
+                file.createVariable(v.bounds, "f4", (name, "nv"))[:] = v[:][:, None] + [-0.5, 0.5]
+        file.createVariable("lat", "f4", ("yc", "xc"))[:] = np.arange(6).reshape(2, 3) + lat
+        file["lat"].setncatts({"units": "degrees_north", "standard_name": "latitude"})
+        for name in order:
+            v = file.createVariable(name, "f4", ("yc", "xc"))
+            v.setncatts({"long_name": name, "units": "1", **({"coordinates": "lat"} if name == "tas" else {})})
+            v[:] = np.arange(6).reshape(2, 3) + first
+    return path
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+@pytest.mark.parametrize("order", [["tas", "flag"], ["flag", "tas"]])
+def test_places_with_two_dimensional_coordinates_share_their_coordinate_variables_with_others(tmp_path, order, bounds):
+    found = cfagg.aggregate([curvilinear(tmp_path / "a.nc", order, bounds=bounds)])
+    assert found.tas.dims == found.flag.dims == ("yc", "xc")
+    assert {n for n in found.variables if found[n].dims[:1] == ("yc",)} == {
+        "tas", "flag", "lat", "yc", *(["yc_bnds"] if bounds else [])
+    }  # fmt: skip
+    assert found.yc.attrs.get("bounds") == ("yc_bnds" if bounds else None)
+    assert [list(found.indexes[n]) for n in ("yc", "xc")] == [[0, 1], [0, 1, 2]]
+
+
+def test_places_of_other_files_with_other_coordinate_variables_have_dimensions_of_their_own(tmp_path) -> None:
+    names = [curvilinear(tmp_path / f"{k}.nc", ["tas", "flag"], first=4 * k, lat=k) for k in (0, 1)]
+    found = cfagg.aggregate(names)
+    for one, flag in (("tas", "flag"), ("tas_1", "flag_1")):
+        assert found[one].dims == found[flag].dims
+        assert found[found[one].dims[0]].values.tolist() == [found[one].values.min(), found[one].values.min() + 1]
+
+
+def labelled(path: Path, order: Sequence[str], lat: float = 0) -> Path:
+    """Write an array with latitudes along a dimension of labels, and one without; return the path."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("place", 3)
+        file.createVariable("place", "i4", ("place",))[:] = [1, 2, 3]
+        file.createVariable("lat", "f4", ("place",))[:] = np.arange(3) + lat
+        file["lat"].setncatts({"units": "degrees_north", "standard_name": "latitude"})
+        for name in order:
+            v = file.createVariable(name, "f4", ("place",))
+            v.setncatts({"long_name": name, "units": "1", **({"coordinates": "lat"} if name == "pr" else {})})
+            v[:] = np.arange(3) + lat
+    return path
+
+
+@pytest.mark.parametrize("order", [["pr", "tas"], ["tas", "pr"]])
+def test_arrays_with_labels_share_the_dimension_of_those_with_other_coordinates_there(tmp_path, order) -> None:
+    found = cfagg.aggregate([labelled(tmp_path / "a.nc", order)])
+    assert found.sizes == {"place": 3}
+    assert set(found.variables) == {"place", "lat", "pr", "tas"}
+    assert found.indexes["place"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("order", [["pr", "tas"], ["tas", "pr"]])
+def test_equal_labels_of_other_places_do_not_get_the_coordinates_of_these(tmp_path, order) -> None:
+    found = cfagg.aggregate([labelled(tmp_path / "a.nc", order), labelled(tmp_path / "b.nc", order, lat=7)])
+    for name in ("pr", "tas", "pr_1", "tas_1"):
+        of = [c for c in found[name].coords if c.startswith("lat")]
+        assert len(of) == 1
+        assert found[of[0]].values.tolist() == found[name].values.tolist()
+    np.testing.assert_array_equal(found.pr.dims, found.tas.dims)
+
+
+def test_terms_with_dimensions_that_their_array_lacks_have_those_of_other_arrays(tmp_path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, size in (("lev", 2), ("lat", 3), ("bnds", 2)):
+            file.createDimension(name, size)
+        for name, dims in (("lev", ("lev",)), ("b", ("lev",)), ("lat", ("lat",)), ("ps", ("lat",))):
+            v = file.createVariable(name, "f8", dims)
+            v[:] = np.arange(v.size)
+        file["lat"].setncatts({"units": "degrees_north", "standard_name": "latitude"})
+        file["lev"].bounds, file["b"].bounds = "lev_bnds", "b_bnds"
+        for name in ("lev_bnds", "b_bnds"):
+            file.createVariable(name, "f8", ("lev", "bnds"))[:] = np.arange(4).reshape(2, 2)
+        file["lev_bnds"].standard_name = "atmosphere_sigma_coordinate"
+        file["lev_bnds"].formula_terms = "sigma: b_bnds ps: ps ptop: ptop"
+        file.createVariable("ptop", "f8", ())[...] = 3
+        v = file.createVariable("cl", "f4", ("lev", "lat"))
+        v.setncatts({"standard_name": "cloud_area_fraction", "units": "1"})
+        v[:] = 0
+    found = cfagg.aggregate([tmp_path / "a.nc"])
+    assert found.cl.dims == ("lev", "lat")
+    assert found.ps.dims == ("lat",)
+    assert "lat" in found.indexes
