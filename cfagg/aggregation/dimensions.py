@@ -147,7 +147,6 @@ class Dimensions:
         self, rows: Int64, own: Mapping[int, Companion], identity: str, like: Assembled | None = None
     ) -> Assembled:
         """Return joined values along one axis."""
-
         axes = [self.number[identity], *(None for _ in own[int(rows[0])].shape[1:])]
         master = None if like is None else like.master
         return assembled(
