@@ -53,8 +53,8 @@ def prove_named(
 
 
 def numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
-    """Return the storage of numbers in chunks that are decoded here, as the library reads beyond short chunks."""
-    if plist.get_layout() != h5py.h5d.CHUNKED or dtype.kind not in "iuf":
+    """Return how numbers or characters are stored if they are decoded here; the library reads beyond short chunks."""
+    if plist.get_layout() != h5py.h5d.CHUNKED or (dtype.kind not in "iuf" and dtype != "S1"):
         return None
     stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
     return stored if chunks.can_read(stored) else None

@@ -89,7 +89,8 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         check_chunk(math.prod(plist.get_chunk()) * size, f"a chunk of {checked.dataset!r} in {checked.handle.key.path}")
     # An unlimited netCDF dimension can be longer than the dataset, beyond whose end nothing was written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
-    block = np.empty(stored, native)
+    # The library leaves what was neither written nor filled as it is.
+    block = np.empty(stored, native) if native.hasobject else np.zeros(stored, native)
     own = numbers(checked, plist, dtype)
     parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True) if n]
     if 0 not in stored and own is not None:

@@ -56,13 +56,18 @@ def test_its_own_fill_value_is_used_and_missing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cfagg.read(tmp_path / "a.zarr")["v"], found)
 
 
-def test_chunks_that_nothing_was_written_to_are_zero_without_a_fill_value(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "one", "beyond"), [("f4", 3, netCDF4.default_fillvals["f4"]), ("S1", b"k", b"")])
+def test_chunks_that_nothing_was_written_to_are_zero_without_a_fill_value(
+    tmp_path: Path, kind: str, one: Any, beyond: Any
+) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("t", None)
         file.createDimension("x", 5)
-        file.createVariable("v", "f4", ("t", "x"), fill_value=False, chunksizes=(1, 5))[2] = 3
+        made = file.createVariable("v", kind, ("t", "x"), fill_value=False, chunksizes=(1, 5))
+        made[2] = np.full(5, one, kind)
         file.createVariable("longer", "i1", ("t",))[:] = np.ones(4)
-    wanted = np.repeat(np.array([0, 0, 3, netCDF4.default_fillvals["f4"]], "f4"), 5).reshape(4, 5)
+    zero = np.zeros((), kind)[()]
+    wanted = np.repeat(np.array([zero, zero, one, beyond], kind), 5).reshape(4, 5)
     for first in range(4):
         np.full(10_000, 7.0, "f4")  # memory that the library would leave in the values
         np.testing.assert_array_equal(cfagg.open_array(tmp_path / "a.nc", "v")[first:], wanted[first:])
