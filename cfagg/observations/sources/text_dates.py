@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,10 +101,10 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     import pandas as pd
 
     given = {"format": form or "ISO8601", "errors": "coerce"}
-    dates: pd.Series[Any]
-    try:
+    dates: pd.Series[Any] | None = None
+    with suppress(ValueError):  # the rows have different zones
         dates = pd.to_datetime(text, **given)
-    except ValueError:  # the rows have different zones
+    if dates is None or not pd.api.types.is_datetime64_any_dtype(dates.dtype):  # pandas 2 gives objects
         dates = pd.to_datetime(text, **given, utc=True)
     # For pandas these words are the time of the call, and +100 is ten hours.
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
