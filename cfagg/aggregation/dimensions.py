@@ -12,7 +12,7 @@ from cfagg.aggregation.arrays import Arrays
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.linking import Mesh, mesh_of, ragged_key
 from cfagg.aggregation.names import BOUNDS, Contents, content_key
-from cfagg.aggregation.sharing import Partners
+from cfagg.aggregation.sharing import Along, Partners
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import frozen
 from cfagg.cf.joining import Companion, Coordinate, Described, with_units
@@ -32,6 +32,7 @@ class Dimensions:
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.arrays = Arrays(joined, where, fields=fields)
         self.partners = Partners(joined)
+        self.keys: dict[Along, Any] = {}
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
         #: The variables used by the array being added: key, name, and attributes in its files.
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
@@ -91,20 +92,24 @@ class Dimensions:
         """
         if self.ragged or self.mesh.key or len(called) != 1:
             return None
-        found: dict[Any, None] = {}
-        own: dict[Any, None] = {}
-        for one in self.partners.of(rows, next(iter(called)), size):
+        keys = [self._along(one) for one in self.partners.of(rows, next(iter(called)), size)]
+        if None in keys:
+            return None
+        found = dict.fromkeys(keys)
+        chosen = [key for key in found if key[0] == "dimension"] or (list(found) if heads else [])
+        return chosen[0] if len(chosen) == 1 else None
+
+    def _along(self, one: Along) -> Any:
+        """Return the key of the dimension of an axis with coordinates; `None` if more than these link arrays there."""
+        if one not in self.keys:
             described = [self.joined.described[row] for row in one.rows.tolist()]
-            if ragged_key(self.joined, one.rows, described) or mesh_of(self.joined, one.rows, described).key:
-                return None
-            of = [d.axes[one.identity] for d in described]
-            _, _, base, content = self._assembled(one.rows, of, one.identity, one.name)
-            if base != one.name:
-                found["dimension", one.name, content] = None
-            else:
-                own[content] = None
-        found = found or (own if heads else {})
-        return next(iter(found)) if len(found) == 1 else None
+            key = None
+            if not (ragged_key(self.joined, one.rows, described) or mesh_of(self.joined, one.rows, described).key):
+                own = [d.axes[one.identity] for d in described]
+                _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
+                key = content if base == one.name else ("dimension", one.name, content)
+            self.keys[one] = key
+        return self.keys[one]
 
     def _counted(self, rows: Int64, described: Sequence[Described], identity: str, dim: str, size: int) -> Any:
         """Return the key of a dimension whose places are only counted: by what has coordinates there, or its size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ class Partners:
     def of(self, rows: Int64, name: str, size: int) -> list[Along]:
         """Return the axes of arrays that have this dimension in all files of some members."""
         files = np.unique(self._joined.file[rows])
-        key = files.tobytes(), name, size
+        key = blake2b(files.tobytes(), digest_size=16).digest(), name, size
         if key not in self._found:
             self._found[key] = [one for one in self._beside(int(files[0])) if self._is(one, name, size, files)]
         return self._found[key]
