@@ -79,6 +79,8 @@ class Companions(Dimensions):
         ]
         # Along these, it varies from file to file but has no dimension in any.
         new = [a for a in first.axes[len(first.shape) :] if a in dims]
+        if first.role == "ancillary_variables" and not first.named:
+            new = [a for a in new if np.unique(boxes.start[rows, self.number[a]]).size > 1]
         if first.named and new:
             known = [a for a in axes if a is not None]
             # Values are compared as they are stored.

@@ -280,4 +280,9 @@ class Builder(Companions):
         attributes = renamed(attributes, names)
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
+        parts = {n: first.parts[n].role for n in self.joined.options.field_ancillaries if n in first.parts}
+        made = [names[n] for n, role in parts.items() if role == "ancillary_variables" and n in names]
+        if made:
+            named = str(attributes.get("ancillary_variables", "")).split()
+            attributes["ancillary_variables"] = " ".join(dict.fromkeys((*named, *made)))
         self.contents.variables[name] = replace(array, attributes=attributes)

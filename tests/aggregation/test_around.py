@@ -96,6 +96,16 @@ def test_what_becomes_an_axis_is_not_listed_as_left_out(tmp_path: Path) -> None:
     assert [group.dropped for group in found.cfagg.report.groups] == [("n",)]
 
 
+def test_attributes_become_ancillary_variables_along_what_is_joined(tmp_path: Path) -> None:
+    files = simulations(tmp_path)[:2]
+    cfagg.aggregate(files[:1], field_ancillaries="tracking_id", output=tmp_path / "grown.nc")
+    cfagg.aggregate(files[1:], field_ancillaries="tracking_id", output=tmp_path / "grown.nc", append=True)
+    for found in (cfagg.aggregate(files, field_ancillaries="tracking_id"), cfagg.read(tmp_path / "grown.nc")):
+        assert found["tas"].attrs["ancillary_variables"] == "tracking_id"
+        assert found["tracking_id"].dims == ("time",)
+        assert set(found["tracking_id"].values.tolist()) == {"hdl:0", "hdl:1"}
+
+
 def test_a_file_that_grows_has_the_attributes_as_if_it_had_been_made_at_once(tmp_path: Path) -> None:
     files = simulations(tmp_path)
     cfagg.aggregate(files, output=tmp_path / "once.nc", equal="source_id")
