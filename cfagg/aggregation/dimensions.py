@@ -32,7 +32,7 @@ class Dimensions:
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.arrays = Arrays(joined, where, fields=fields)
         self.partners = Partners(joined)
-        self.keys: dict[Along, Any] = {}
+        self.keys: dict[Along, tuple[bool, Any] | tuple[()] | None] = {}
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
         #: The variables used by the array being added: key, name, and attributes in its files.
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
@@ -85,36 +85,44 @@ class Dimensions:
             None if bounds is None else (content_key(bounds.values), frozen_attributes(bounds.master.all_attributes())),
         )  # fmt: skip
 
-    def _partner(self, rows: Int64, called: Collection[str], size: int, *, heads: bool = False) -> Any:
+    def _partner(self, rows: Int64, called: Collection[str], *, heads: bool = False) -> Any:
         """Return the key of a dimension of files, by which other arrays there have coordinates, or `None`.
 
         With `heads`, these may also be those of the coordinate variable of the dimension.
         """
         if self.ragged or self.mesh.key or len(called) != 1:
             return None
-        keys = [self._along(one) for one in self.partners.of(rows, next(iter(called)), size)]
+        keys = [self._along(one) for one in self.partners.of(rows, next(iter(called)))]
         if None in keys:
             return None
-        found = dict.fromkeys(keys)
-        chosen = [key for key in found if key[0] == "dimension"] or (list(found) if heads else [])
-        return chosen[0] if len(chosen) == 1 else None
+        chosen = dict.fromkeys(key for own, key in filter(None, keys) if not own)
+        chosen = chosen or dict.fromkeys(key for _, key in filter(None, keys) if heads)
+        return next(iter(chosen)) if len(chosen) == 1 else None
 
-    def _along(self, one: Along) -> Any:
-        """Return the key of the dimension of an axis with coordinates; `None` if more than these link arrays there."""
+    def _along(self, one: Along) -> tuple[bool, Any] | tuple[()] | None:
+        """Return whether an axis has the coordinate variable of its dimension, and the key of this dimension.
+
+        It is empty if its places are only counted, and `None` if they belong to features.
+        """
         if one not in self.keys:
             described = [self.joined.described[row] for row in one.rows.tolist()]
-            key = None
-            if not (ragged_key(self.joined, one.rows, described) or mesh_of(self.joined, one.rows, described).key):
+            mesh = mesh_of(self.joined, one.rows, described)
+            key: Any = ()
+            if ragged_key(self.joined, one.rows, described):
+                key = None
+            elif one.name in mesh.dims:
+                key = False, ("size", one.name, one.size, *mesh.key)
+            elif not one.counted:
                 own = [d.axes[one.identity] for d in described]
                 _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
-                key = content if base == one.name else ("dimension", one.name, content)
+                key = (True, content) if base == one.name else (False, ("dimension", one.name, content))
             self.keys[one] = key
         return self.keys[one]
 
     def _counted(self, rows: Int64, described: Sequence[Described], identity: str, dim: str, size: int) -> Any:
         """Return the key of a dimension whose places are only counted: by what has coordinates there, or its size."""
         called, sized = dimension_names(described, identity), self._sized(dim, size)
-        shared = self._partner(rows, called, size)
+        shared = self._partner(rows, called)
         if shared is not None or self.ragged or self.mesh.key or called != {dim}:
             return sized if shared is None else shared
         head = self._head(rows, described, identity, dim)
@@ -167,7 +175,7 @@ class Dimensions:
     def _elsewhere(self, rows: Int64, own: Iterable[Companion], dim: str, size: int) -> str:
         """Return the name of a dimension of what belongs to an array, which the array itself lacks."""
         called = {dim} if all(dim in c.stated.dims for c in own) else set()
-        key = self._partner(rows, called, size, heads=True) or self._sized(dim, size)
+        key = self._partner(rows, called, heads=True) or self._sized(dim, size)
         return self.contents.dimension(dim, size, key)
 
     def _beside(self, content: Any, shared: Any, made: Assembled, base: str, beside: Collection[str]) -> Any:

@@ -70,7 +70,7 @@ class Builder(Companions):
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
                 dim,
                 sizes[dim],
-                self._partner(rows, [dim], sizes[dim]) or self._sized(dim, sizes[dim]),
+                self._partner(rows, [dim]) or self._sized(dim, sizes[dim]),
                 set(sizes) - {dim},
             )
         # The array itself may lack the dimension of features, and those of variables with a range for each feature.
@@ -123,11 +123,7 @@ class Builder(Companions):
         if dim is not None and links and self.contents.linked.setdefault(content, links) != links:
             content = content, links
         heads, part = dim == base, None  # it has the name of its dimension
-        shared = (
-            self._partner(rows, dimension_names(described, identity), made.values.shape[0])
-            if heads and not links
-            else None
-        )
+        shared = self._partner(rows, dimension_names(described, identity)) if heads and not links else None
         if shared is not None and (content, shared) not in self.own:
             content = self._beside(content, shared, made, base, beside)
         content = self.contents.apart(self._key(content), beside)

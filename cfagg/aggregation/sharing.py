@@ -19,13 +19,16 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Along:
-    """An axis of an array along which each of its files has all coordinates, in the order of the array."""
+    """An axis of an array along which each of its files has all places, in the order of the array."""
 
     rows: Int64
     identity: str
     #: The name of its dimension in all files, whose numbers are sorted.
     name: str
     files: Int64
+    size: int
+    #: Whether there are no coordinates, only a count.
+    counted: bool
 
 
 class Partners:
@@ -37,21 +40,16 @@ class Partners:
         self._by_file: Int64 | None = None
         self._members: dict[int, Int64] = {}
         self._axes: dict[int, list[Along]] = {}
-        self._found: dict[tuple[bytes, str, int], list[Along]] = {}
+        self._found: dict[tuple[bytes, str], list[Along]] = {}
 
-    def of(self, rows: Int64, name: str, size: int) -> list[Along]:
+    def of(self, rows: Int64, name: str) -> list[Along]:
         """Return the axes of arrays that have this dimension in all files of some members."""
         files = np.unique(self._joined.file[rows])
-        key = blake2b(files.tobytes(), digest_size=16).digest(), name, size
+        key = blake2b(files.tobytes(), digest_size=16).digest(), name
         if key not in self._found:
-            self._found[key] = [one for one in self._beside(int(files[0])) if self._is(one, name, size, files)]
+            named = (one for one in self._beside(int(files[0])) if one.name == name)
+            self._found[key] = [one for one in named if np.isin(files, one.files, assume_unique=True).all()]
         return self._found[key]
-
-    def _is(self, one: Along, name: str, size: int, files: Int64) -> bool:
-        boxes = self._joined.boxes
-        axis = next(k for k, a in enumerate(self._joined.members.axes) if a.name == one.identity)
-        there = int(boxes.extent[boxes.box[one.rows[0]], axis])
-        return one.name == name and there == size and bool(np.isin(files, one.files, assume_unique=True).all())
 
     def _beside(self, file: int) -> Iterator[Along]:
         """Yield the axes of all arrays of a file."""
@@ -74,10 +72,10 @@ class Partners:
         for k, axis in enumerate(self._joined.members.axes):
             names = named.get(axis.name, set())
             parts = boxes.start[rows, k].any() or (boxes.count[rows, k] != boxes.extent[box, k]).any()
-            if len(names) != 1 or axis.counted or parts or boxes.flipped[rows, k].any():
+            if len(names) != 1 or parts or boxes.flipped[rows, k].any():
                 continue
             if not any((row, k) in of for of in (boxes.scattered, boxes.trimmed) if of for row in rows.tolist()):
-                yield Along(rows, axis.name, names.pop(), files)
+                yield Along(rows, axis.name, names.pop(), files, int(boxes.extent[box, k]), axis.counted)
 
 
 def _names(described: Sequence[Described]) -> dict[str, set[str]]:

@@ -57,6 +57,9 @@ def test_arrays_of_files_with_other_places_have_dimensions_of_their_own(tmp_path
     assert [list(found[n].coords) for n in ("area", "area_1")] == [["lat"], ["lat_1"]]
     assert [found[n].values.tolist() for n in ("lat", "lat_1")] == [[1, 2, 3], [6, 5, 3]]
     assert found.area.dims == found.tas.dims[1:] != found.tas_1.dims[1:] == found.area_1.dims
+    # Those of both files are at either.
+    assert found.age.shape == (2, 3)
+    assert found.age.dims[1] not in (*found.tas.dims, *found.tas_1.dims)
 
 
 def test_arrays_of_single_files_have_not_the_dimension_along_which_others_are_joined(tmp_path) -> None:
@@ -140,6 +143,16 @@ def test_places_of_other_files_with_other_coordinate_variables_have_dimensions_o
         assert found[found[one].dims[0]].values.tolist() == [found[one].values.min(), found[one].values.min() + 1]
 
 
+def test_places_without_coordinate_variables_are_those_of_the_first_file_with_such_dimensions(tmp_path) -> None:
+    names = [curvilinear(tmp_path / f"{k}.nc", ["tas"], first=4 * k, lat=k) for k in (0, 1)]
+    with netCDF4.Dataset(tmp_path / "grid.nc", "w") as file:
+        for name, size in (("yc", 2), ("xc", 3)):
+            file.createDimension(name, size)
+        file.createVariable("area", "f4", ("yc", "xc"))[:] = 1
+    found = cfagg.aggregate([*names, tmp_path / "grid.nc"])
+    assert found.area.dims == found.tas.dims == ("yc", "xc")
+
+
 def labelled(path: Path, order: Sequence[str], lat: float = 0) -> Path:
     """Write an array with latitudes along a dimension of labels, and one without; return the path."""
     with netCDF4.Dataset(path, "w") as file:
@@ -172,6 +185,32 @@ def test_equal_labels_of_other_places_do_not_get_the_coordinates_of_these(tmp_pa
     np.testing.assert_array_equal(found.pr.dims, found.tas.dims)
 
 
+def test_arrays_whose_labels_say_something_else_than_those_of_all_files_have_a_dimension_of_their_own(tmp_path) -> None:
+    names = [nodes(tmp_path / f"{k}.nc", k, [1, 2, 3]) for k in (0, 1)]
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(name, "a") as file:
+            file.createVariable("node", "i4", ("node",))[:] = [4, 5, 6]
+            file["node"].setncatts({"long_name": "label", "comment": f"run {k}", "units": "1"})
+    found = cfagg.aggregate(names, relaxed_identities=True)
+    assert found.tas.shape == (2, 3)
+    assert "comment" not in found[found.tas.dims[1]].attrs
+    assert [found[found[n].dims[0]].comment for n in ("area", "area_1")] == ["run 0", "run 1"]
+
+
+def test_arrays_some_of_whose_files_lack_coordinate_variables_are_read(tmp_path) -> None:
+    names = [curvilinear(tmp_path / f"{k}.nc", ["tas", "flag"], lat=k) for k in (0, 1)]
+    with netCDF4.Dataset(names[0]) as a, netCDF4.Dataset(tmp_path / "bare.nc", "w") as b:
+        for name, dim in a.dimensions.items():
+            b.createDimension(name, len(dim))
+        for name in ("lat", "tas"):
+            v = b.createVariable(name, "f4", a[name].dimensions)
+            v.setncatts(a[name].__dict__)
+            v[:] = a[name][:]
+    found = cfagg.aggregate([names[0], tmp_path / "bare.nc"], on_overlap="equal")
+    assert [n for n in found.data_vars if n.startswith("tas")] in (["tas"], ["tas", "tas_1"])
+    np.testing.assert_array_equal(found.tas, np.arange(6).reshape(2, 3))
+
+
 def test_terms_with_dimensions_that_their_array_lacks_have_those_of_other_arrays(tmp_path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         for name, size in (("lev", 2), ("lat", 3), ("bnds", 2)):
@@ -193,3 +232,28 @@ def test_terms_with_dimensions_that_their_array_lacks_have_those_of_other_arrays
     assert found.cl.dims == ("lev", "lat")
     assert found.ps.dims == ("lat",)
     assert "lat" in found.indexes
+
+
+def test_arrays_that_do_not_name_a_mesh_have_its_dimensions_in_their_files(tmp_path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, size in (("node", 4), ("face", 2), ("three", 3)):
+            file.createDimension(name, size)
+        mesh = file.createVariable("mesh", "i4", ())
+        mesh.setncatts({
+            "cf_role": "mesh_topology", "topology_dimension": 2, "node_coordinates": "lon lat",
+            "face_node_connectivity": "nv",
+        })  # fmt: skip
+        file.createVariable("nv", "i4", ("face", "three"))[:] = [[0, 1, 2], [1, 2, 3]]
+        for name, units in (("lon", "degrees_east"), ("lat", "degrees_north")):
+            file.createVariable(name, "f4", ("node",))[:] = np.arange(4)
+            file[name].units = units
+        for name, dims in (("x", ("node",)), ("h", ("node",)), ("w", ("face",)), ("u", ("face",))):
+            v = file.createVariable(name, "f4", dims)
+            v.setncatts({"long_name": name, "units": "m"})
+            if name in "hu":
+                v.setncatts({"mesh": "mesh", "location": dims[0]})
+            if name == "h":
+                v.coordinates = "lon lat"
+            v[:] = np.arange(v.size)
+    found = cfagg.aggregate([tmp_path / "a.nc"])
+    assert [found[n].dims for n in ("x", "h", "w", "u")] == [("node",), ("node",), ("face",), ("face",)]
