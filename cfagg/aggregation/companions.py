@@ -40,11 +40,11 @@ class Companions(Dimensions):
             of = own_name(first.stated.text("instance_dimension")) if first.role == "ragged" else ""
             if of in described[0].along and len(own) > 1:
                 own = self._shifted(own, described[0].along[of])
-            name, key = self._companion(rows, own, dims, said=first.stated)
+            name, key, spans = self._companion(rows, own, dims, said=first.stated)
             self._uses(key, name, first.stated.attributes)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
             if self.ragged or first.role == "mesh":
-                for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
+                for dim, new in zip(first.stated.dims, spans, strict=False):
                     names[of_dimension(dim)] = new
             found += [name] if first.role == "coordinates" or is_listed(described[0], first.stated) else []
         return found
@@ -68,8 +68,11 @@ class Companions(Dimensions):
 
     def _companion(
         self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], said: Stated
-    ) -> tuple[str, Any]:
-        """Add a companion, of which the first member declares the attributes `said`; return its name and its key."""
+    ) -> tuple[str, Any, Sequence[str]]:
+        """Add a companion with the attributes `said` in the first member; return its name, key and dimensions.
+
+        The dimensions are in the order of this member, which that of an equal variable in the dataset may not have.
+        """
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
@@ -101,19 +104,25 @@ class Companions(Dimensions):
             return np.broadcast_to(values, [lacking.get(k, n) for k, n in enumerate(values.shape)])
 
         if any(c.values is None for c in own.values()):
-            return self._large(rows, own, spans, axes, order)
+            return *self._large(rows, own, spans, axes, order), spans
         made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self._place)
         given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
-        key = self._key(("companion", called, tuple(spans), content_key(made.values), frozen_attributes(attributes)))
+        described = frozen_attributes(attributes)
+        key = self._key(("companion", called, tuple(spans), content_key(made.values), described))
         name = self.contents.known(key)
+        if name is None and first.role == "mesh" and len(spans) > 1:
+            # For arrays at faces, their dimension is the first one of the nodes of each face.
+            as_stored = self._key(("companion", called, tuple(spans[::-1]), content_key(made.values.T), described))
+            name = self.contents.known(as_stored)
+            key = key if name is None else as_stored
         if name is None:
             # The name of a dimension that it spans, alone or with others.
             heads = called in spans and called not in self.contents.variables
             name = self.contents.head(called, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
         self.left[name] = made.master.differing
-        return name, key
+        return name, key, spans
 
     def _large(
         self,
@@ -130,10 +139,13 @@ class Companions(Dimensions):
         place = boxes.start[np.ix_(rows, known)]
         _, heads = np.unique(place, axis=0, return_index=True)
         chosen = rows[np.sort(heads)] if known else rows[:1]
-        key = self._key(
-            ("large", base, tuple(spans), tuple(large_key(self.joined, own[r], r) for r in chosen.tolist()))
-        )
+        contents = tuple(large_key(self.joined, own[r], r) for r in chosen.tolist())
+        key = self._key(("large", base, tuple(spans), contents))
         name = self.contents.known(key)
+        if name is None and first.role == "mesh":
+            as_stored = self._key(("large", base, tuple(spans[::-1]), contents))
+            name = self.contents.known(as_stored)
+            key = key if name is None else as_stored
         if name is not None:
             return name, key
         name = self.contents.free(base, key)

@@ -257,3 +257,35 @@ def test_arrays_that_do_not_name_a_mesh_have_its_dimensions_in_their_files(tmp_p
             v[:] = np.arange(v.size)
     found = cfagg.aggregate([tmp_path / "a.nc"])
     assert [found[n].dims for n in ("x", "h", "w", "u")] == [("node",), ("node",), ("face",), ("face",)]
+
+
+@pytest.mark.parametrize("order", ["hu", "uh"])
+def test_nodes_of_faces_may_be_stored_node_by_node(tmp_path, order) -> None:
+    names = []
+    for k in (0, 1):
+        names.append(tmp_path / f"{k}.nc")
+        with netCDF4.Dataset(names[-1], "w") as file:
+            for name, size in (("time", 1), ("node", 5), ("face", 2), ("three", 3)):
+                file.createDimension(name, size)
+            file.createVariable("time", "f8", ("time",))[:] = k
+            file["time"].setncatts({"units": "days since 2000-01-01", "standard_name": "time"})
+            mesh = file.createVariable("mesh", "i4", ())
+            mesh.setncatts({
+                "cf_role": "mesh_topology", "topology_dimension": 2, "node_coordinates": "lon lat",
+                "face_coordinates": "lonc latc", "face_node_connectivity": "nv",
+            })  # fmt: skip
+            file.createVariable("nv", "i4", ("three", "face"))[:] = [[0, 1], [1, 2], [2, 3]]
+            for name in ("lon", "lat", "lonc", "latc"):
+                v = file.createVariable(name, "f4", ("face" if name[-1] == "c" else "node",))
+                v[:] = np.arange(v.size)
+                v.units = "degrees_east" if "lon" in name else "degrees_north"
+            for name in order:
+                v = file.createVariable(name, "f4", ("time", "node" if name == "h" else "face"))
+                v.setncatts({"long_name": name, "units": "m", "mesh": "mesh"})
+                v.coordinates = "time lat lon" if name == "h" else "time latc lonc"
+                v[:] = np.arange(v.size) + k
+    found = cfagg.aggregate(names, relaxed_identities=True)
+    assert set(found.variables) == {"time", "mesh", "nv", "lon", "lat", "lonc", "latc", "h", "u"}
+    assert found.sizes == {"time": 2, "node": 5, "face": 2, "three": 3}
+    nodes_of = found.nv.transpose("three", "face").values
+    assert nodes_of.tolist() == [[0, 1], [1, 2], [2, 3]]
