@@ -142,7 +142,8 @@ class Dimensions:
         name = next(found, None)
         if name is None or any(name not in d.parts for d in described):
             return None
-        parts = [with_units(d.parts) for d in described]
+        conformable = {id(d.parts): with_units(d.parts) for d in described}
+        parts = [conformable[id(d.parts)] for d in described]
         own = {r: p[name] for r, p in zip(rows.tolist(), parts, strict=True)}
         if any(p.values is None or p.axes != (identity,) for p in own.values()):
             return None

@@ -36,32 +36,36 @@ class Partners:
 
     def __init__(self, joined: Joined) -> None:
         self._joined = joined
-        #: The members by file, and those of each box; made when they are first needed.
-        self._by_file: Int64 | None = None
+        #: The members of each box; made when they are first needed.
         self._members: dict[int, Int64] = {}
         self._axes: dict[int, list[Along]] = {}
+        self._files: dict[int, dict[str, list[Along]]] = {}
         self._found: dict[tuple[bytes, str], list[Along]] = {}
 
     def of(self, rows: Int64, name: str) -> list[Along]:
         """Return the axes of arrays that have this dimension in all files of some members."""
-        files = np.unique(self._joined.file[rows])
+        files = np.unique(self._joined.file[rows]) if rows.size > 1 else self._joined.file[rows]
         key = blake2b(files.tobytes(), digest_size=16).digest(), name
         if key not in self._found:
-            named = (one for one in self._beside(int(files[0])) if one.name == name)
-            self._found[key] = [one for one in named if np.isin(files, one.files, assume_unique=True).all()]
+            beside = self._beside(int(files[0])).get(name, ())
+            self._found[key] = [one for one in beside if np.isin(files, one.files, assume_unique=True).all()]
         return self._found[key]
 
-    def _beside(self, file: int) -> Iterator[Along]:
-        """Yield the axes of all arrays of a file."""
-        if self._by_file is None:
-            self._by_file = np.argsort(self._joined.file, kind="stable")
-            self._members = {int(self._joined.boxes.box[own[0]]): own for own in self._joined.rows() if own.size}
-        ends = np.searchsorted(self._joined.file[self._by_file], [file, file + 1])
-        for box in dict.fromkeys(self._joined.boxes.box[self._by_file[slice(*ends)]].tolist()):
-            if box in self._members:
-                if box not in self._axes:
+    def _beside(self, file: int) -> dict[str, list[Along]]:
+        """Return the axes of all arrays of a file, by the names of their dimensions."""
+        if file not in self._files:
+            if not self._members:
+                self._members = {int(self._joined.boxes.box[own[0]]): own for own in self._joined.rows() if own.size}
+            found: dict[str, list[Along]] = {}
+            # Members are in the order of their files.
+            own = slice(*np.searchsorted(self._joined.file, [file, file + 1]))
+            for box in dict.fromkeys(self._joined.boxes.box[own].tolist()):
+                if box in self._members and box not in self._axes:
                     self._axes[box] = list(self._whole(self._members[box]))
-                yield from self._axes[box]
+                for one in self._axes.get(box, ()):
+                    found.setdefault(one.name, []).append(one)
+            self._files[file] = found
+        return self._files[file]
 
     def _whole(self, rows: Int64) -> Iterator[Along]:
         """Yield the axes with coordinates along which every file of a box has all, in the order of the box."""
