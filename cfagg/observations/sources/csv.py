@@ -8,7 +8,7 @@ Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``column
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -49,7 +49,7 @@ class CsvSource(FileSource):
     ----------
     config : mapping
         ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
-        redirect to, or a list of them; names ending in .gz or .bz2 are compressed.
+        redirect to, or a list of them; names ending in .gz, .bz2 or .zst are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``; latitude
@@ -90,7 +90,9 @@ def _dates(value: Any) -> tuple[str, ...]:
 
 
 def _delimiter(value: str) -> str:
-    return value if value == _SPACES else _sign(value)
+    if value != _SPACES and (len(value) != 1 or not value.isascii()):
+        raise ValueError(f"{value!r} is neither one character nor {_SPACES}")
+    return value
 
 
 def _sign(value: str) -> str:
@@ -110,8 +112,8 @@ def _encoding(value: str) -> str:
 def _words(value: Any) -> list[str]:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return [str(value)]
-    if not isinstance(value, Iterable):
-        raise ValueError(f"{value!r} is not a list of words for missing values")  # noqa: TRY004
+    if not isinstance(value, list | tuple) or not all(isinstance(v, str | int | float) for v in value):
+        raise ValueError(f"{value!r} is not a list of words and numbers for missing values")
     return [str(v) for v in value]
 
 
@@ -135,6 +137,8 @@ class _Text(Columns):
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
+        if self.names == ():
+            raise wrong((("names",), "is an empty list; leave it out if the file has a line of names"))
         if self.decimal == self.delimiter:
             raise wrong((("decimal",), f"{self.decimal!r} is also the delimiter"))
         if self.delimiter == _SPACES and " ".encode(self.encoding) != b" ":
@@ -206,7 +210,9 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
             column = _COLUMN.search(str(error))
             name = names[int(column[1])] if column is not None and int(column[1]) < len(names) else None
             if name is None or name in words:
-                hint = "correct the file, or give delimiter or skip_rows"
+                hint = (
+                    f"correct the file, or give {'the names of all columns, ' * bool(text.names)}delimiter or skip_rows"
+                )
                 hint = "give another encoding" if "UTF8" in str(error) else hint
                 about = "" if name is None else f", column {name}"
                 raise SourceError(f"{path}{about}: {_first_line(error)}; {hint}") from error
@@ -261,6 +267,7 @@ def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) ->
 
 
 def _separated(text: _Text, stream: Any) -> Any:
+    """Return text in which one character separates columns."""
     import pyarrow as pa
 
     return pa.PythonFile(_Spaced(stream), mode="r") if text.delimiter == _SPACES else stream
@@ -291,6 +298,7 @@ class _Spaced:
 
     @staticmethod
     def _of_tabs(lines: bytes) -> bytes:
+        """Return lines without spaces at their ends, and with one tab for those between columns."""
         return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", lines))
 
 

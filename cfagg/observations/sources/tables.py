@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -50,11 +51,12 @@ def _format(value: str) -> str:
     return value
 
 
-def _place(value: Any) -> str | float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 360:
+def _place(most: float, value: Any) -> str | float:
+    """Return the name of a column, or a number of degrees of at most `most`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= most:
         return float(value)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is neither a column nor a number of degrees")
+        raise ValueError(f"{value!r} is neither a column nor a number of degrees from -{most} to {most}")
     return value
 
 
@@ -62,8 +64,8 @@ class Flavour(Section):
     """Names of the columns of dates and places; numbers are the place of all rows."""
 
     date: Annotated[tuple[str, ...], PlainValidator(date_columns)] = ("date",)
-    latitude: Annotated[str | float, PlainValidator(_place)] = "latitude"
-    longitude: Annotated[str | float, PlainValidator(_place)] = "longitude"
+    latitude: Annotated[str | float, PlainValidator(partial(_place, 90))] = "latitude"
+    longitude: Annotated[str | float, PlainValidator(partial(_place, 360))] = "longitude"
 
 
 class Columns(Section):

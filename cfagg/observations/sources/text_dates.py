@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.errors import SourceError
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["dates_of_text", "joined"]
+
+#: The format that is also used if none is given.
+_ISO = "ISO8601"
 
 
 def joined(parts: Sequence[pd.Series[Any]], form: str | None, where: str) -> pd.Series[Any]:
@@ -45,7 +49,8 @@ _LATEST = 2400
 
 def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
     """Return times of day in which those that were numbers, such as 60000, have all their digits, such as 060000."""
-    width = 6 if form is None or "%H%M%S" in form else 4 if "%H%M" in form else 0
+    iso = form is None or form == _ISO
+    width = 6 if iso or "%H%M%S" in str(form) else 4 if "%H%M" in str(form) else 0
     digits = times.map(lambda value: value.strip().removesuffix(".0") if isinstance(value, str) else "")
     numbers = digits.map(str.isdecimal)
     short = numbers & digits.map(lambda text: text != "0" and text.startswith("0") and len(text) < width)
@@ -56,7 +61,7 @@ def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[An
             "give date_format, such as '%Y%m%d %H%M' for hours and minutes"
         )
     few = numbers & digits.map(lambda text: text != "0" and len(text) < width)
-    if form is None and few.any() and all(int(text) <= _LATEST for text in digits[numbers]):
+    if iso and few.any() and all(int(text) <= _LATEST for text in digits[numbers]):
         raise SourceError(
             f"{where}, row {times.index[int(np.argmax(few))]}: the time {times[few].iloc[0]!r} may be hours, hours and "
             "minutes, or seconds of the first minutes of a day; give date_format: %H, %H%M or %H%M%S after the day, "
@@ -66,7 +71,7 @@ def _clocks(times: pd.Series[Any], form: str | None, where: str) -> pd.Series[An
 
 
 #: A number of years that pandas takes for a month: 2000.5 for May.
-_YEARS = re.compile(r"\s*\d{4}\.\d+")
+_YEARS = re.compile(r"\A\s*\d{4}\.\d+\s*\Z")
 
 #: An offset from UTC that is neither hours nor hours and minutes.
 _ODD_ZONE = re.compile(r"[+-](?:\d{3}|\d\d?:\d)\Z")
@@ -93,14 +98,19 @@ def _of_all_digits(form: str) -> re.Pattern[str] | None:
         )
         end = found.end()
     pattern = re.sub(r"(?:\\\s)+", r"\\s+", pattern + re.escape(form[end:]))
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(rf"\A\s*(?:{pattern})\s*\Z", re.IGNORECASE)
+
+
+def _found(pattern: re.Pattern[str], text: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Return which texts have something that matches."""
+    return np.array([pattern.search(str(value)) is not None for value in text], bool)
 
 
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
     """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
     import pandas as pd
 
-    given = {"format": form or "ISO8601", "errors": "coerce"}
+    given = {"format": form or _ISO, "errors": "coerce"}
     dates: pd.Series[Any] | None = None
     with suppress(ValueError):  # the rows have different zones
         dates = pd.to_datetime(text, **given)
@@ -110,22 +120,23 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
     digits = None if form is None else _of_all_digits(form)
     if digits is not None:
-        wrong |= ~np.array([digits.fullmatch(str(value).strip()) is not None for value in text], bool)
+        wrong |= ~_found(digits, text)
     if form is not None and "%Z" in form:
-        wrong |= [_STANDARD_TIME.search(str(value)) is not None for value in text]
-    if form is None and len(text) and _YEARS.fullmatch(str(text.iloc[0])):
-        wrong[:] = True
+        wrong |= _found(_STANDARD_TIME, text)
+    if form is None or form == _ISO:
+        wrong |= _found(_YEARS, text)
     if dates.dt.tz is not None:
-        wrong |= [_ODD_ZONE.search(value) is not None for value in text.astype(str)]
+        wrong |= _found(_ODD_ZONE, text)
         dates = dates.dt.tz_convert(None)
     if wrong.any():
         i = int(np.argmax(wrong))
         value = text.iloc[i]
         more = int(wrong.sum()) - 1
         all_digits = "" if digits is None else ", with all digits"
+        expected = "ISO 8601 such as 2020-01-31T06:00:00" if given["format"] == _ISO else form
         said = "the date is missing" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
         raise SourceError(
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
-            f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}{all_digits}; correct the row, or give date_format"
+            f"{expected}{all_digits}; correct the row, or give date_format"
         )
     return dates

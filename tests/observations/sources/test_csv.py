@@ -253,13 +253,14 @@ def test_a_time_of_day_with_too_few_digits_for_its_leading_zeros_is_refused(tmp_
         rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))
 
 
+@pytest.mark.parametrize("form", [None, "ISO8601"])
 @pytest.mark.parametrize("clocks", [("0", "6", "18"), ("0", "600", "1800"), ("30", "2400")])
 def test_numbers_that_may_be_hours_or_minutes_or_seconds_are_no_times_of_day_without_a_format(
-    tmp_path: Path, clocks: tuple[str, ...]
+    tmp_path: Path, clocks: tuple[str, ...], form: str | None
 ) -> None:
     text = "day,clock,lat,lon\n" + "".join(f"2020-01-31,{clock},1,2\n" for clock in clocks)
     with pytest.raises(SourceError, match=r"row \d: the time '\d+' may be hours.*; give date_format"):
-        rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}))
+        rows(source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"}, date_format=form))
 
 
 def test_numbers_of_seconds_are_times_of_day_if_one_is_past_all_hours_and_minutes(tmp_path: Path) -> None:
@@ -328,11 +329,12 @@ def test_zones_may_be_names_unless_these_mean_standard_and_summer_time(
         assert rows(made)["date"].tolist() == [pd.Timestamp(2020, 7, 1, hour)]
 
 
-@pytest.mark.parametrize("years", ["2000.5,2001.5", "2000.04,2000.12"])
-def test_numbers_of_years_are_not_taken_for_months(tmp_path: Path, years: str) -> None:
-    first, second = years.split(",")
-    with pytest.raises(SourceError, match=f"'{first}' is not a date"):
-        rows(source(tmp_path, f"time,lat,lon,t\n{first},0,0,1\n{second},0,0,1\n"))
+@pytest.mark.parametrize("form", [None, "ISO8601"])
+@pytest.mark.parametrize(("years", "wrong"), [("2000.5,2001.5", 0), ("2000.04,2000.12", 0), ("2000,2000.5", 1)])
+def test_numbers_of_years_are_not_taken_for_months(tmp_path: Path, years: str, wrong: int, form: str | None) -> None:
+    text = "time,lat,lon,t\n" + "".join(f"{year},0,0,1\n" for year in years.split(","))
+    with pytest.raises(SourceError, match=f"'{years.split(',')[wrong]}' is not a date"):
+        rows(source(tmp_path, text, date_format=form))
 
 
 def test_a_line_of_units_below_the_names_is_skipped_on_request(tmp_path: Path) -> None:
@@ -385,6 +387,11 @@ def test_names_are_given_to_columns_of_a_file_without_a_line_of_names(tmp_path: 
 def test_a_file_with_a_line_of_names_is_not_taken_for_one_without(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="row 1: 'time' is not a date"):
         rows(source(tmp_path, names=["time", "lat", "lon", "t", "station"]))
+
+
+def test_names_of_fewer_columns_than_a_file_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"Expected 3 columns, got 4.*give the names of all columns"):
+        rows(source(tmp_path, "2020-01-31,1,2,3.5\n", names=["time", "lat", "lon"]))
 
 
 def test_numbers_of_latitude_and_longitude_are_the_place_of_all_rows(tmp_path: Path) -> None:
@@ -443,8 +450,9 @@ def test_a_file_that_is_not_a_regular_one_is_refused() -> None:
         CsvSource({"path": "/dev/null"}).files()
 
 
-def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
-    found = rows(source(tmp_path, "time,lat,lon,t\n"))
+@pytest.mark.parametrize("form", [None, "%Y%m%d", "%Y-%m-%d %Z", "%Y-%m-%d%z"])
+def test_a_table_without_rows_gives_none(tmp_path: Path, form: str | None) -> None:
+    found = rows(source(tmp_path, "time,lat,lon,t\n", date_format=form))
     assert (len(found), found["date"].dtype.kind) == (0, "M")
 
 
@@ -461,8 +469,13 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "date_format": "%Y-%m-%d %H:%M %p"},
         {"path": "a", "flavour": {"lat": "a"}},
         {"path": "a", "flavour": {"latitude": True}},
+        {"path": "a", "flavour": {"latitude": 120}},
         {"path": "a", "flavour": {"longitude": float("nan")}},
         {"path": "a", "names": ["date", "date"]},
+        {"path": "a", "names": []},
+        {"path": "a", "skip_after_names": -1},
+        {"path": "a", "missing": {"t": -999}},
+        {"path": "a", "missing": [[-999]]},
         {"path": "a", "delimiter": "whitespace", "encoding": "utf-16"},
         {"path": "a", "missing": True},
         {"path": "a", "skip_rows": -1},
