@@ -152,7 +152,7 @@ def in_box(
     latitudes, longitudes = latitudes.astype(np.float32, copy=False), wrap_longitudes(longitudes)
     inside: Mask = (latitudes >= np.float32(south)) & (latitudes <= np.float32(north))
     left, right = wrap_longitudes(np.array([west, east], np.float64))
-    if abs(east - west) >= 360 or (left == right and (east - west) % 360 > 180):
+    if east - west >= 360 or west - east == 360 or (left == right and (east - west) % 360 > 180):
         return inside & ~np.isnan(longitudes)
     after, before = longitudes >= left, longitudes <= right
     inside &= (after | before) if left > right else (after & before)
