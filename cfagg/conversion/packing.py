@@ -217,4 +217,5 @@ def _packing_key(aggregation: Aggregation, layout: Layout, header: Header, where
 
 
 def _fills(attributes: Mapping[str, Any], where: str) -> set[int | float]:
+    """Return the different missing values that attributes declare."""
     return {*numbers(attributes, "_FillValue", where), *numbers(attributes, "missing_value", where)}

@@ -44,10 +44,16 @@ def date_columns(value: Any) -> tuple[str, ...]:
 
 
 def _format(value: str) -> str:
-    if not re.search("%[YyG]", value) and value != "ISO8601":
+    """Return a format of dates that has a year, and does not lose part of a date."""
+    used = set(re.findall("%(.)", value))
+    if not used & set("YyG") and value != "ISO8601":
         raise ValueError(f"{value!r} has no year (%Y), which dates need")
-    if "%p" in value and "%I" not in value:
+    if "p" in used and "I" not in used:
         raise ValueError(f"{value!r} has %p for the half of the day, which only %I counts, not %H")
+    if "I" in used and "p" not in used:
+        raise ValueError(f"{value!r} has %I without %p for the half of the day; hours from 0 to 23 are %H")
+    if "d" in used and not used & set("mbB"):
+        raise ValueError(f"{value!r} has %d, a day of the month, but no month (%m); days of the year are %j")
     return value
 
 

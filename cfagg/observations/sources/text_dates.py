@@ -115,7 +115,10 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     with suppress(ValueError):  # the rows have different zones
         dates = pd.to_datetime(text, **given)
     if dates is None or not pd.api.types.is_datetime64_any_dtype(dates.dtype):  # pandas 2 gives objects
-        dates = pd.to_datetime(text, **given, utc=True)
+        try:
+            dates = pd.to_datetime(text, **given, utc=True)
+        except ValueError as error:
+            raise SourceError(f"{where}: date_format {form!r} cannot be used ({error}); correct it") from error
     # For pandas these words are the time of the call, and +100 is ten hours.
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
     digits = None if form is None else _of_all_digits(form)

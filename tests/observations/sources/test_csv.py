@@ -389,6 +389,11 @@ def test_a_file_with_a_line_of_names_is_not_taken_for_one_without(tmp_path: Path
         rows(source(tmp_path, names=["time", "lat", "lon", "t", "station"]))
 
 
+def test_a_format_that_does_not_make_up_dates_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="date_format '%Y %U' cannot be used"):
+        rows(source(tmp_path, "time,lat,lon,t\n2020 10,0,0,1\n", date_format="%Y %U"))
+
+
 def test_names_of_fewer_columns_than_a_file_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"Expected 3 columns, got 4.*give the names of all columns"):
         rows(source(tmp_path, "2020-01-31,1,2,3.5\n", names=["time", "lat", "lon"]))
@@ -467,6 +472,9 @@ def test_a_table_without_rows_gives_none(tmp_path: Path, form: str | None) -> No
         {"path": "a", "date_format": "mixed"},
         {"path": "a", "date_format": "%m-%d %H:%M"},
         {"path": "a", "date_format": "%Y-%m-%d %H:%M %p"},
+        {"path": "a", "date_format": "%Y-%m-%d %I:%M"},
+        {"path": "a", "date_format": "%Y %d"},
+        {"path": "a", "date_format": "%%Y-%m-%d"},
         {"path": "a", "flavour": {"lat": "a"}},
         {"path": "a", "flavour": {"latitude": True}},
         {"path": "a", "flavour": {"latitude": 120}},
