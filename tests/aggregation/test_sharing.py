@@ -62,7 +62,7 @@ def test_arrays_of_files_with_other_places_have_dimensions_of_their_own(tmp_path
     assert found.age.dims[1] not in (*found.tas.dims, *found.tas_1.dims)
 
 
-def test_arrays_of_single_files_have_not_the_dimension_along_which_others_are_joined(tmp_path) -> None:
+def test_arrays_of_single_files_do_not_have_the_dimension_along_which_others_are_joined(tmp_path) -> None:
     names = [nodes(tmp_path / f"{k}.nc", 0, at) for k, at in enumerate([[1, 2, 3], [4, 5, 6]])]
     found = cfagg.aggregate(names, relaxed_identities=True)
     assert found.tas.sizes == {"time": 1, "node": 6}
@@ -92,15 +92,15 @@ def test_variables_of_one_file_stay_two_if_their_values_are_equal(tmp_path) -> N
     assert [found[n].shape for n in ("mean", "peak")] == [(2, 3), (2, 3)]
 
 
-@pytest.mark.parametrize("output", [False, True])
-def test_shared_dimensions_are_shared_in_an_aggregation_file_that_grows_too(tmp_path, output) -> None:
+@pytest.mark.parametrize("grown", [False, True])
+def test_shared_dimensions_are_shared_in_an_aggregation_file_that_grows_too(tmp_path, grown) -> None:
     names = [nodes(tmp_path / f"{k}.nc", k, [1, 2, 3]) for k in range(3)]
     cfagg.aggregate(names[:2], output=tmp_path / "all.nc", **_OPTIONS)
-    if output:
+    if grown:
         cfagg.aggregate(names[2:], output=tmp_path / "all.nc", append=True, **_OPTIONS)
     with cfagg.read(tmp_path / "all.nc") as found:
-        assert found.sizes == {"time": 3 if output else 2, "node": 3}
-        assert found.age.values[-1].tolist() == [2, 3, 4] if output else [1, 2, 3]
+        assert found.sizes == {"time": 3 if grown else 2, "node": 3}
+        assert found.age.values[-1].tolist() == ([2, 3, 4] if grown else [1, 2, 3])
 
 
 def curvilinear(path: Path, order: Sequence[str], *, first: float = 0, bounds: bool = False, lat: float = 0) -> Path:
