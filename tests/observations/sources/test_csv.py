@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError
 from cfagg.observations.creating import create_observations
 from cfagg.observations.frames import check_rows
@@ -528,3 +529,36 @@ def test_any_cut_into_parts_gives_every_row_once_with_its_exact_value(
     found = pd.concat([rows(made, a, b) for a, b in itertools.pairwise(parts)])
     assert sorted(found["n"].tolist()) == list(range(len(values)))
     assert found.sort_values("n")["latitude"].tolist() == [v for _, v in values]
+
+
+def test_files_of_a_station_without_names_and_places_give_the_same_store_at_once_and_grown(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("".join(f"  2020  1 {day:>2}   6  {day}  -999\n" for day in range(1, 6)))
+    with gzip.open(tmp_path / "new.txt.gz", "wt") as file:
+        file.write("".join(f"2020 1 {day} 18 {day}.0 {day}\n" for day in range(6, 11)))
+    config = {
+        "path": str(tmp_path / "*.txt*"),
+        "names": ["year", "month", "day", "hour", "t", "p"],
+        "delimiter": "whitespace",
+        "missing": -999,
+        "date_format": "%Y %m %d %H",
+        "flavour": {"date": ["year", "month", "day", "hour"], "latitude": 52.1, "longitude": -5},
+    }
+
+    def built(store: str, end: str, *, append: bool = False) -> dict[str, bytes]:
+        recipe = {
+            "dates": {"start": "2020-01-01", "end": end, "frequency": "1d"},
+            "input": {"csv": config},
+            "output": {"layout": "tabular"},
+            "build": {"allow_nans": True},
+            "statistics": {"records": "all"},
+        }
+        create_observations(recipe, tmp_path / store, append=append)
+        files = (tmp_path / store).rglob("*")
+        return {str(f.relative_to(tmp_path / store)): f.read_bytes() for f in files if f.is_file()}
+
+    assert len(built("grown.zarr", "2020-01-05")) > 1
+    assert built("grown.zarr", "2020-01-10", append=True) == built("once.zarr", "2020-01-10")
+    found = cfagg.open_observations(tmp_path / "once.zarr", "2020-01-01", "2020-01-10", "[0,1d)", "1d")
+    assert found.counts.tolist() == [1] * 10
+    np.testing.assert_array_equal(found[:], [[d, np.nan if d < 6 else d] for d in range(1, 11)])
+    np.testing.assert_array_equal(found[:].latitudes, np.float32(52.1))
