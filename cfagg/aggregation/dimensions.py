@@ -102,7 +102,7 @@ class Dimensions:
     def _along(self, one: Along) -> tuple[bool, Any] | tuple[()] | None:
         """Return whether an axis has the coordinate variable of its dimension, and the key of this dimension.
 
-        It is empty if its places are only counted, and `None` if they belong to features.
+        It is empty if its places are only counted, and `None` if they belong to features or name the places of a mesh.
         """
         if one not in self.keys:
             described = [self.joined.described[row] for row in one.rows.tolist()]
@@ -110,12 +110,17 @@ class Dimensions:
             key: Any = ()
             if ragged_key(self.joined, one.rows, described):
                 key = None
-            elif one.name in mesh.dims:
-                key = False, ("size", one.name, one.size, *mesh.key)
-            elif not one.counted:
+            elif one.counted:
+                key = (False, ("size", one.name, one.size, *mesh.key)) if one.name in mesh.dims else ()
+            else:
                 own = [d.axes[one.identity] for d in described]
                 _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
-                key = (True, content) if base == one.name else (False, ("dimension", one.name, content))
+                if one.name not in mesh.dims:
+                    key = (True, content) if base == one.name else (False, ("dimension", one.name, content))
+                elif base != one.name:
+                    key = False, ("size", one.name, one.size, *mesh.key)
+                else:
+                    key = None  # it may be that of another mesh
             self.keys[one] = key
         return self.keys[one]
 

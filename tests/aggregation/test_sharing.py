@@ -289,3 +289,28 @@ def test_nodes_of_faces_may_be_stored_node_by_node(tmp_path, order) -> None:
     assert found.sizes == {"time": 2, "node": 5, "face": 2, "three": 3}
     nodes_of = found.nv.transpose("three", "face").values
     assert nodes_of.tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_nodes_of_files_with_a_coordinate_variable_are_not_those_of_files_without_on_an_equal_mesh(tmp_path) -> None:
+    for k, variables in enumerate([("tas",), ("tas", "area")]):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            for name, size in (("node", 3), ("face", 1)):
+                file.createDimension(name, size)
+            mesh = file.createVariable("mesh", "i4")
+            mesh.setncatts({"cf_role": "mesh_topology", "topology_dimension": np.int32(2)})
+            mesh.setncatts({"node_coordinates": "lat", "face_node_connectivity": "nv"})
+            file.createVariable("nv", "i4", ("face", "node"))[:] = [[0, 1, 2]]
+            file.createVariable("lat", "f4", ("node",))[:] = [1, 2, 3]
+            file["lat"].setncatts({"units": "degrees_north", "standard_name": "latitude"})
+            if k:
+                file.createVariable("node", "f4", ("node",))[:] = [10, 20, 30]
+                file["node"].setncatts({"units": "m", "standard_name": "altitude"})
+            for name in variables:
+                v = file.createVariable(name, "f4", ("node",))
+                v.setncatts({"units": "K", "long_name": name})
+                v[:] = np.arange(3) + 10 * k
+                if name == "tas":
+                    v.setncatts({"mesh": "mesh", "location": "node"})
+    found = cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"])
+    assert [list(found[n].coords) for n in ("tas", "tas_1")] == [[], list(found.area.coords)]
+    assert found.area.dims == found.tas_1.dims
