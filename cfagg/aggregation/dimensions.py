@@ -116,7 +116,8 @@ class Dimensions:
                 own = [d.axes[one.identity] for d in described]
                 _, _, base, content = self._assembled(one.rows, own, one.identity, one.name)
                 if one.name not in mesh.dims:
-                    key = (True, content) if base == one.name else (False, ("dimension", one.name, content))
+                    apart = self._apart(one.rows, described, one.identity, one.name, content)
+                    key = (True, content) if base == one.name else (False, ("dimension", one.name, apart))
                 elif base != one.name:
                     key = False, ("size", one.name, one.size, *mesh.key)
                 else:
@@ -140,6 +141,11 @@ class Dimensions:
             elif taken not in self.contents.variables:
                 self.contents.head(taken, head)
         return head
+
+    def _apart(self, rows: Int64, described: Sequence[Described], identity: str, dim: str, content: Any) -> Any:
+        """Return the key of coordinates, extended by the coordinate variable of their dimension if that is another."""
+        head = self._head(rows, described, identity, dim) if dimension_names(described, identity) == {dim} else None
+        return content if head is None else (content, head)
 
     def _head(self, rows: Int64, described: Sequence[Described], identity: str, dim: str) -> Any:
         """Return the key of the coordinate variable along counted places, or `None` if not all files have one."""

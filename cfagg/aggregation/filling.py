@@ -126,6 +126,9 @@ class Builder(Companions):
         shared = self._partner(rows, dimension_names(described, identity)) if heads and not links else None
         if shared is not None and (content, shared) not in self.own:
             content = self._beside(content, shared, made, base, beside)
+        if dim is not None and not heads and dim not in self.mesh.dims:
+            # Equal coordinates are two if the coordinate variables of their dimensions differ.
+            content = self._apart(rows, described, identity, dim, content)
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
         if dim is not None:

@@ -314,3 +314,16 @@ def test_nodes_of_files_with_a_coordinate_variable_are_not_those_of_files_withou
     found = cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"])
     assert [list(found[n].coords) for n in ("tas", "tas_1")] == [[], list(found.area.coords)]
     assert found.area.dims == found.tas_1.dims
+
+
+def test_equal_coordinates_along_coordinate_variables_that_differ_have_dimensions_of_their_own(tmp_path) -> None:
+    for k in (0, 1):
+        nodes(tmp_path / f"{k}.nc", k, [1, 2, 3])
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "a") as file:
+            file.createVariable("node", "i4", ("node",))[:] = np.arange(3) + 10 * k
+    found = cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"])
+    arrays = [v for n, v in found.data_vars.items() if n.startswith("tas")]
+    assert [[v[c].values.tolist() for c in v.coords if c.startswith("node")] for v in arrays] == [
+        [[0, 1, 2]],
+        [[10, 11, 12]],
+    ]
