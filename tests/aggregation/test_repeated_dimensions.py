@@ -81,3 +81,24 @@ def test_dimensions_without_names_are_those_of_the_file_however_they_are_numbere
         file["b"] = np.arange(6).reshape(2, 3)
     with cfagg.aggregate(path) as found:
         npt.assert_array_equal(found["b"].values, np.arange(6).reshape(2, 3))
+
+
+def test_two_dimensions_with_one_quantity_as_coordinate_keep_both_and_join_nothing(tmp_path: Path) -> None:
+    names = [tmp_path / "a.nc", tmp_path / "b.nc"]
+    for k, name in enumerate(names):
+        with netCDF4.Dataset(name, "w") as file:
+            file.createDimension("from", 3)
+            file.createDimension("to", 2)
+            for coordinate, dim in (("lon_from", "from"), ("lon_to", "to")):
+                v = file.createVariable(coordinate, "f4", (dim,))
+                v.setncatts({"standard_name": "longitude", "units": "degrees_east"})
+                v[:] = np.arange(v.size) + 10 * k
+            v = file.createVariable("r", "f4", ("from", "to"))
+            v.setncatts({"long_name": "correlation", "units": "1", "coordinates": "lon_from lon_to"})
+            v[:] = np.arange(6).reshape(3, 2) + k
+    found = cfagg.aggregate(names)
+    for k, name in enumerate(("r", "r_1")):
+        npt.assert_array_equal(found[name], np.arange(6).reshape(3, 2) + k)
+        of = {c.partition("_1")[0]: found[name][c].values.tolist() for c in found[name].coords}
+        assert of == {"lon_from": [10 * k, 10 * k + 1, 10 * k + 2], "lon_to": [10 * k, 10 * k + 1]}
+    assert "'longitude' is the coordinate of two of its dimensions" in str(found.cfagg.report)

@@ -113,6 +113,10 @@ class Gathering:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
                 self._index(name, position)
+            elif own and self._identity(own[0]) in self.axes:
+                if own[0].name not in self.axes:
+                    self._axis(own[0], own[0].name)
+                self.problems.append(f"{self._identity(own[0])!r} is the coordinate of two of its dimensions")
             elif own:
                 self._axis(own[0])
                 # Without a name it cannot be joined, and keeps its coordinate; those of the Unified Model have theirs.
@@ -229,8 +233,8 @@ class Gathering:
             return f"{UNNAMED}{dimension}"
         return None
 
-    def _axis(self, coordinate: Variable) -> None:
-        name = self._identity(coordinate) or coordinate.name
+    def _axis(self, coordinate: Variable, name: str | None = None) -> None:
+        name = name or self._identity(coordinate) or coordinate.name
         bounds = self._bounds(coordinate)
         number = self.known.number
         self.axes[name] = AxisPlan(name, number[coordinate], None if bounds is None else number[bounds])
