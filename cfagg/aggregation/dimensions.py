@@ -149,18 +149,18 @@ class Dimensions:
 
     def _head(self, rows: Int64, described: Sequence[Described], identity: str, dim: str) -> Any:
         """Return the key of the coordinate variable along counted places, or `None` if not all files have one."""
-        found = (k for k, p in described[0].parts.items() if p.stated.dims == (dim,) and p.stated.name == dim)
-        name = next(found, None)
+        parts = described[0].parts.items()
+        name = next((k for k, p in parts if p.stated.dims == (dim,) == (p.stated.name.rpartition("/")[2],)), None)
         if name is None or any(name not in d.parts for d in described):
             return None
         conformable = {id(d.parts): with_units(d.parts) for d in described}
-        parts = [conformable[id(d.parts)] for d in described]
-        own = {r: p[name] for r, p in zip(rows.tolist(), parts, strict=True)}
+        found = [conformable[id(d.parts)] for d in described]
+        own = {r: p[name] for r, p in zip(rows.tolist(), found, strict=True)}
         if any(p.values is None or p.axes != (identity,) for p in own.values()):
             return None
         made = self._values(rows, own, identity)
         bound = f"bounds of {name}"
-        cells = {r: p[bound] for r, p in zip(rows.tolist(), parts, strict=True) if bound in p}
+        cells = {r: p[bound] for r, p in zip(rows.tolist(), found, strict=True) if bound in p}
         bounds = None
         if cells:
             if len(cells) < len(rows) or any(p.values is None or p.axes[0] != identity for p in cells.values()):

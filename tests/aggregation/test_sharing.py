@@ -135,6 +135,21 @@ def test_places_with_two_dimensional_coordinates_share_their_coordinate_variable
     assert [list(found.indexes[n]) for n in ("yc", "xc")] == [[0, 1], [0, 1, 2]]
 
 
+def test_places_in_a_group_share_their_coordinate_variables_with_others(tmp_path) -> None:
+    curvilinear(tmp_path / "a.nc", ["tas", "flag"])
+    with netCDF4.Dataset(tmp_path / "a.nc") as a, netCDF4.Dataset(tmp_path / "b.nc", "w") as b:
+        group = b.createGroup("PRODUCT")
+        for name, dim in a.dimensions.items():
+            group.createDimension(name, len(dim))
+        for name, of in a.variables.items():
+            v = group.createVariable(name, of.dtype, of.dimensions)
+            v.setncatts(of.__dict__)
+            v[:] = of[:]
+    found = cfagg.aggregate([tmp_path / "b.nc"])
+    assert found.tas.dims == found.flag.dims == ("yc", "xc")
+    assert set(found.indexes) == {"yc", "xc"}
+
+
 def test_places_of_other_files_with_other_coordinate_variables_have_dimensions_of_their_own(tmp_path) -> None:
     names = [curvilinear(tmp_path / f"{k}.nc", ["tas", "flag"], first=4 * k, lat=k) for k in (0, 1)]
     found = cfagg.aggregate(names)
