@@ -12,6 +12,7 @@ from tests.test_layers import SOURCES, facts, imports, name_of, naming, within
 IMPORTERS = {
     "netCDF4": {
         "cfagg/formats/values/netcdf.py",  # reads what `check_file` admitted
+        "cfagg/formats/values/filters.py",  # asks which filters it writes, in memory
         "cfagg/observations/exchange/netcdf_write.py",  # writes
         "cfagg/demo.py",  # its own files
         "cfagg/arrays/netcdf_source.py",  # a type only

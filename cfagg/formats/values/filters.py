@@ -1,4 +1,4 @@
-"""Undoing the filters of HDF5 chunks, outside any lock.
+"""Undoing the filters of HDF5 chunks, outside any lock; which of them the netCDF library writes.
 
 Sources: the HDF5 file format specification, "Data Storage - Filter Pipeline"; the registered HDF5 filters.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from cfagg.formats import codecs
 if TYPE_CHECKING:
     from cfagg.model.chunks import Codec, Encoding
 
-__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "placing"]
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "filters_written", "is_few", "known", "placing"]
 
 DamagedError = codecs.DamagedError
 
@@ -267,3 +267,14 @@ _FILTERS: dict[int, _Filter] = {
     32001: _Filter(lambda data, _, *sizes: codecs.unblosc(data, *sizes), None),
     32015: _Filter(lambda data, _, *sizes: codecs.unzstd(data, *sizes), None),
 }
+
+
+@cache
+def filters_written() -> frozenset[str]:
+    """Return which filters beside deflate the netCDF library writes: builds of it lack some."""
+    import netCDF4
+
+    from cfagg.formats.values.locks import LIBRARY
+
+    with LIBRARY, netCDF4.Dataset("filters", "w", diskless=True, persist=False) as file:
+        return frozenset(name for name in ("bzip2", "szip", "zstd") if getattr(file, f"has_{name}_filter")())

@@ -20,8 +20,8 @@ __all__ = ["Chunked", "Contiguous", "Library", "StoredVariable", "no_variable"]
 #: Numbers of HDF5 filters.
 _DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP = 1, 2, 3, 4
 
-#: Those that netCDF writes at a level; the level if none is known; the bit of szip's options for its coding.
-_LEVELED = {307: "bzip2", 32015: "zstd"}
+#: Those that the netCDF library may write, too; the level if none is known; the bit of szip's options for its coding.
+_OTHERS = {_SZIP: "szip", 307: "bzip2", 32015: "zstd"}
 _LEVEL = 4
 _NEAREST = 32
 
@@ -93,8 +93,8 @@ class StoredVariable:
     def encoding(self) -> dict[str, Any]:
         """How to compress the values again, by the names of netCDF4-python; empty for other forms of storage.
 
-        Filters that netCDF cannot be asked for, or that fail on values that do not compress, as Blosc does, give
-        deflate.
+        Filters that the netCDF library here does not write, or that fail on values that do not compress, as Blosc does,
+        give deflate.
         """
         if not isinstance(self.storage, Chunked):
             return {}
@@ -108,13 +108,13 @@ class StoredVariable:
             "contiguous": False,
         }
         for number in self.other_filters:
-            given = filters[number]
-            if number in _LEVELED:
-                said |= {"compression": _LEVELED[number], "complevel": given[0] if given else _LEVEL}
-            elif number == _SZIP:
+            given, name = filters[number], _OTHERS.get(number)
+            if name is not None and name in _written():
                 # netCDF4-python passes over every filter at level 0, also those without levels.
-                said |= {"compression": "szip", "complevel": _LEVEL, "szip_pixels_per_block": given[1]}
-                said["szip_coding"] = "nn" if given[0] & _NEAREST else "ec"
+                leveled = given and number != _SZIP
+                said |= {"compression": name, "complevel": given[0] if leveled else _LEVEL}
+                if number == _SZIP:
+                    said |= {"szip_coding": "nn" if given[0] & _NEAREST else "ec", "szip_pixels_per_block": given[1]}
             elif "compression" not in said:
                 said |= {"zlib": True, "complevel": _LEVEL, "shuffle": self.storage.encoding.dtype.itemsize > 1}
         return said
@@ -125,6 +125,13 @@ class StoredVariable:
         if not isinstance(self.storage, Chunked):
             return ()
         return tuple(n for n, _ in self.storage.encoding.codecs if n not in (_DEFLATE, _SHUFFLE, _FLETCHER32))
+
+
+def _written() -> frozenset[str]:
+    """Return which filters the netCDF library writes, asked only where a file has one of them."""
+    from cfagg.formats.values.filters import filters_written
+
+    return filters_written()
 
 
 def no_variable(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
