@@ -116,6 +116,8 @@ def _of_column(what: str, options: Options) -> str:
         return f"leave out cells=, or that of {what.removeprefix('cells of ')}"
     if what.startswith("order of the dimensions of "):
         return "write both files with the same order of dimensions"
+    if what.startswith("lengths of other dimensions of "):
+        return "make these equally long, or take its name out of the attribute that refers to it"
     if what.startswith("valid_") and options.respect_valid:
         return "leave out respect_valid=True"
     name = what.removesuffix(" exists")
