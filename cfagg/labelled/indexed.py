@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -43,6 +44,10 @@ class IndexedArray(BackendArray):
                 _without_empty(key, self.shape), self.shape, indexing.IndexingSupport.OUTER, self.reader.read
             )
         return found if found.dtype == self.dtype else found.astype(self.dtype)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
+        """Read the elements selected by an xarray indexer in a thread, while others are read or awaited."""
+        return await asyncio.to_thread(self.__getitem__, key)
 
     def __repr__(self) -> str:
         return f"<IndexedArray of {self.reader!r}>"

@@ -1,5 +1,7 @@
 """Vectorized indexing by xarray."""
 
+import asyncio
+import threading
 from typing import Any
 
 import numpy as np
@@ -59,3 +61,17 @@ def test_series_at_several_places_are_read_by_slices(lazy: xr.DataArray, monkeyp
     found, expected = (one.isel(table).transpose("x", "q", "p", "t") for one in (lazy, VALUES))
     xr.testing.assert_equal(found.compute(), expected)
     assert all(isinstance(part, slice) for part in (asked[1][0], asked[1][2]))
+
+
+@pytest.mark.parametrize("step", [1, -2])
+def test_values_can_be_awaited(lazy: xr.DataArray, step: int) -> None:
+    found = asyncio.run(lazy.isel(t=slice(None, None, step), y=[3, 0]).load_async())
+    xr.testing.assert_equal(found, VALUES.isel(t=slice(None, None, step), y=[3, 0]))
+
+
+def test_variables_that_are_awaited_are_read_at_the_same_time(tmp_path, monkeypatch) -> None:
+    xr.Dataset({"u": VALUES, "v": VALUES + 1}).to_netcdf(tmp_path / "a.nc")
+    both, read = threading.Barrier(2), Reader.read
+    monkeypatch.setattr(Reader, "read", lambda self, chosen: (both.wait(timeout=30), read(self, chosen))[1])
+    found = asyncio.run(cfagg.read(tmp_path / "a.nc").load_async())
+    xr.testing.assert_equal(found, xr.Dataset({"u": VALUES, "v": VALUES + 1}))
