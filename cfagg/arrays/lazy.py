@@ -21,8 +21,15 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
 from cfagg.display.escape import printable
-from cfagg.errors import CfaggError, LimitError, OptionError, UnreadableAggregationError, UnsupportedError
-from cfagg.errors.arguments import a_text, paths
+from cfagg.errors import (
+    CfaggError,
+    LimitError,
+    OptionError,
+    SourceError,
+    UnreadableAggregationError,
+    UnsupportedError,
+)
+from cfagg.errors.arguments import a_text, paths, some
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.attributes import with_number
@@ -203,7 +210,7 @@ class Outer:
 @LIBRARY.keeping_files()
 def open_array(
     path: str | os.PathLike[str],
-    variable: str,
+    variable: str = "",
     *,
     group: str | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
@@ -221,8 +228,8 @@ def open_array(
     ----------
     path : str or path-like
         An aggregation file, a netCDF or PP file, references, or a Zarr store; or its URL.
-    variable : str
-        Name or path of the variable.
+    variable : str, optional
+        Name or path of the variable; may be left out if the Zarr store is a single array.
     group : str, optional
         The group that `variable` is in, by default the root.
     allow : iterable of str or path-like
@@ -274,7 +281,10 @@ def open_array(
     source = open_any(place, places)
     if not variable.strip("/"):
         # An array that is the root of its store has no name there.
-        variable = next((p for p, a in getattr(source, "arrays", {}).items() if not a.read.path), variable)
+        variable = next((p for p, a in getattr(source, "arrays", {}).items() if not a.read.path), "")
+        if not variable:
+            known = some(f"{g.path}/{n}".lstrip("/") for g in source.root.walk() for n in g.variables)
+            raise SourceError(f"{source.path} is not a single array: name one of its variables: {known}")
     reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
     return LazyArray(reader, attributes=_attributes(source, variable, reader), name=name)
 

@@ -361,7 +361,8 @@ def _find_problem(store: CheckedStore, group: str, error: Exception) -> None:
     if node is not None and node.is_array:
         where = f"{store.path}/{node.path}".rstrip("/")
         raise SourceError(
-            f"{where} is a single Zarr array, and cfagg.read opens groups: name the group that contains it"
+            f"{where} is a single Zarr array, and cfagg.read opens groups: name the group that contains it, or open "
+            "the array with cfagg.open_array"
         )
     for path in _nodes(store, group):
         if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):

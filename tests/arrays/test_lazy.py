@@ -344,6 +344,15 @@ def test_an_array_may_be_the_root_of_its_store(tmp_path: Path, form: Any) -> Non
     zarr.create_array(str(tmp_path), data=np.arange(5), chunks=(2,), zarr_format=form)
     found = cfagg.open_array(tmp_path, "/")
     assert (found[:].tolist(), found.name, found.chunks) == ([0, 1, 2, 3, 4], None, ((2, 2, 1),))
+    assert np.array_equal(cfagg.open_array(tmp_path), found)
+
+
+def test_a_variable_must_be_named_unless_the_store_is_an_array(store: Path, tmp_path: Path) -> None:
+    xr.Dataset({"v": 1.0, "w": 2.0}).to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(SourceError, match=r"a.nc is not a single array: name one of its variables: v, w$"):
+        cfagg.open_array(tmp_path / "a.nc")
+    with pytest.raises(SourceError, match=r"a.zarr is not a single array: name one of its variables: g/tas$"):
+        cfagg.open_array(store)
 
 
 @pytest.mark.parametrize("form", [2, 3])

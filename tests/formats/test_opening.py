@@ -164,7 +164,10 @@ def test_one_array_is_a_store_and_no_group(zarr_format: Any) -> None:
     zarr.save_array("a.zarr", np.arange(3), zarr_format=zarr_format)
     assert is_store("a.zarr")
     assert said("show", "a.zarr") is said("check", "a.zarr") is said("convert", "a.zarr") is None
-    message = "a.zarr is a single Zarr array, and cfagg.read opens groups: name the group that contains it"
+    message = (
+        "a.zarr is a single Zarr array, and cfagg.read opens groups: name the group that contains it, or open "
+        "the array with cfagg.open_array"
+    )
     assert said("read", "a.zarr") == (SourceError, message)
 
 
