@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from math import isinf
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, PlainValidator, model_validator
+from pydantic import PlainValidator
 
 from cfagg.errors import CfaggError, SourceError
-from cfagg.observations.settings import Names, Text, Whole, settings_of, wrong
-from cfagg.observations.sources.sorted_rows import FileSource, as_file
+from cfagg.observations.settings import settings_of
+from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.tables import Columns, Flavour, Table, date_columns
-from cfagg.storage.urls import Url
+from cfagg.observations.sources.text_format import TextFormat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,15 +29,6 @@ __all__ = ["CsvSource"]
 
 #: Bytes of text that are read and sorted together, and bytes from which the types of columns are inferred.
 BLOCK, HEAD = 32 * 2**20, 2**20
-
-#: Text for missing values, besides empty text.
-_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan", "-NaN"]
-
-#: The delimiter that stands for any number of spaces and tabs.
-_SPACES = "whitespace"
-
-#: Ends of names of packed files that are not unpacked here.
-_PACKED = (".xz", ".zip", ".z", ".7z", ".tar")
 
 _COLUMN = re.compile(r"In CSV column #(\d+)")
 
@@ -50,16 +41,21 @@ class CsvSource(FileSource):
     config : mapping
         ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
         redirect to, or a list of them; names ending in .gz, .bz2 or .zst are compressed.
-        ``columns``: the data columns, all if not given.
+        ``columns``: the data columns, all if not given; of several columns of a date, those that it names are data,
+        too.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time (``06:00``, or ``60000`` as a number), or a list of more, joined by spaces for ``date_format``; latitude
         and longitude may be numbers, the place of all rows.
-        ``date_format``: as for strptime, such as ``%Y %m %d %H``; ISO 8601 if not given.
+        ``date_format``: as for strptime, such as ``%Y %m %d %H``; ISO 8601 if not given.  Hour 24 is the first of the
+        next day.
         ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.  ``delimiter`` (a
         character, or ``whitespace`` for any number of spaces and tabs), ``decimal``, ``encoding``, ``skip_rows`` (lines
         before the names of columns), ``skip_after_names`` (lines between the names and the first row, such as one of
-        units), ``names`` (of all columns, if no line has them), ``missing`` (more words for missing values; a number
-        stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns: units, standard_name and more).
+        units), ``comment`` (what lines begin with that are left out, such as ``#``, wherever they are; they do not
+        count in skip_rows), ``names`` (of all columns, if no line has them), ``positions`` (of columns in lines without
+        a delimiter, by the numbers of their characters from 1, such as ``{year: 1-4, month: 5-6}``), ``missing`` (more
+        words for missing values; a number stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns:
+        units, standard_name and more).
 
     Raises
     ------
@@ -89,72 +85,16 @@ def _dates(value: Any) -> tuple[str, ...]:
     return date_columns([n.strip() for n in value.split(",")] if isinstance(value, str) else value)
 
 
-def _delimiter(value: str) -> str:
-    if value != _SPACES and (len(value) != 1 or not value.isascii()):
-        raise ValueError(f"{value!r} is neither one character nor {_SPACES}")
-    return value
-
-
-def _sign(value: str) -> str:
-    if len(value) != 1 or not value.isascii():
-        raise ValueError(f"{value!r} is not one character")
-    return value
-
-
-def _encoding(value: str) -> str:
-    try:
-        "".encode(value)
-    except (LookupError, ValueError):  # for a name with a NUL
-        raise ValueError(f"{value!r} is not the name of an encoding of text") from None
-    return value
-
-
-def _words(value: Any) -> list[str]:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return [str(value)]
-    if not isinstance(value, list | tuple) or not all(isinstance(v, str | int | float) for v in value):
-        raise ValueError(f"{value!r} is not a list of words and numbers for missing values")
-    return [str(v) for v in value]
-
-
 class _Flavour(Flavour):
     date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)
 
 
-class _Text(Columns):
-    """The format of a table."""
+class _Text(Columns, TextFormat):
+    """The columns and the format of a table."""
 
     of_text: ClassVar[bool] = True
 
     flavour: _Flavour = _Flavour()
-    delimiter: Annotated[Text, AfterValidator(_delimiter)] = ","
-    decimal: Annotated[Text, AfterValidator(_sign)] = "."
-    encoding: Annotated[Text, AfterValidator(_encoding)] = "utf-8"
-    skip_rows: Whole = 0
-    skip_after_names: Whole = 0
-    names: Names | None = None
-    missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
-
-    @model_validator(mode="after")
-    def _apart(self) -> Self:
-        if self.names == ():
-            raise wrong((("names",), "is an empty list; leave it out if the file has a line of names"))
-        if self.decimal == self.delimiter:
-            raise wrong((("decimal",), f"{self.decimal!r} is also the delimiter"))
-        if self.delimiter == _SPACES and " ".encode(self.encoding) != b" ":
-            raise wrong(
-                (("delimiter",), f"{_SPACES} is not found in text in {self.encoding}; convert the file to utf-8")
-            )
-        return self
-
-    @property
-    def missing_numbers(self) -> list[float]:
-        """The words for missing values that are numbers."""
-        found = []
-        for word in self.missing:
-            with suppress(ValueError):
-                found.append(float(word.strip().replace(self.decimal, ".")))
-        return found
 
 
 def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -163,7 +103,9 @@ def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
 
     for path in paths:
         number = 1
+        checked: set[str] = set()
         for table, batch in _batches(text, path):
+            _check_finite(text, path, batch, checked)
             yield table.frame(_masked(pa.Table.from_batches([batch]), text.missing_numbers), number)
             number += batch.num_rows
 
@@ -185,19 +127,17 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield a file's rows in blocks; numbers are float64, everything else is text."""
     import pyarrow as pa
 
-    if path.lower().endswith(_PACKED):
-        raise SourceError(f"{path}: a file packed in this way is not read; unpack it, or pack it as .gz, .bz2 or .zst")
     words: set[str] = set()
     done = 0  # rows that were yielded before a column turned out to be text
     while True:
         seen = 0
         names: list[str] = []
         try:
-            schema = _schema(text, path)
+            schema = text.inferred(path, HEAD)
             names = [str(n) for n in schema.names]
             table = Table(text, path, schema)
             # It converts the first block already.
-            with _open(text, path, table, schema, words) as reader:
+            with text.open(path, _types(text, table, schema, words), BLOCK) as reader:
                 for batch in reader:
                     seen += batch.num_rows
                     if seen > done:
@@ -218,100 +158,56 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
                 raise SourceError(f"{path}{about}: {_first_line(error)}; {hint}") from error
             words.add(name)
         except UnicodeDecodeError as error:
-            raise SourceError(f"{path}: column names are not text in {text.encoding}; give another encoding") from error
+            raise SourceError(f"{path}: not text in {text.encoding}; give another encoding") from error
         except CfaggError:
             raise
         except OSError as error:
             raise SourceError(f"{path} cannot be read: {error}") from error
 
 
-def _options(text: _Text, block: int, **convert: Any) -> tuple[Any, Any, Any]:
-    """Return pyarrow's options for reading, parsing and converting text."""
-    from pyarrow import csv
-
-    return (
-        csv.ReadOptions(
-            block_size=block,
-            skip_rows=text.skip_rows,
-            skip_rows_after_names=text.skip_after_names,
-            column_names=text.names,
-            encoding=text.encoding,
-        ),
-        csv.ParseOptions(delimiter="\t" if text.delimiter == _SPACES else text.delimiter, newlines_in_values=True),
-        csv.ConvertOptions(
-            null_values=[*_MISSING, *text.missing], strings_can_be_null=True, decimal_point=text.decimal, **convert
-        ),
-    )
-
-
-def _schema(text: _Text, path: str) -> Any:
-    """Return the names of a file's columns, and their types as the first rows suggest."""
-    from pyarrow import csv
-
-    with _stream(path) as stream:
-        return csv.open_csv(_separated(text, stream), *_options(text, HEAD)).schema
-
-
-def _open(text: _Text, path: str, table: Table, schema: Any, words: set[str]) -> Any:
-    """Return a reader of a file; columns in `words` are text, whatever their type in the schema."""
+def _types(text: _Text, table: Table, schema: pa.Schema, words: set[str]) -> dict[str, pa.DataType]:
+    """Return the types of the columns that are read; those in `words` are text, whatever their type in the schema."""
     import pyarrow as pa
-    from pyarrow import csv
 
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     types = {}
     for name in table.wanted:
         number = any(test(schema.field(name).type) for test in numeric) and name not in words
         types[name] = pa.float64() if number and (name not in text.flavour.date or text.date_units) else pa.string()
-    stream = _separated(text, _stream(path))
-    return csv.open_csv(stream, *_options(text, BLOCK, column_types=types, include_columns=table.wanted))
+    return types
 
 
-def _separated(text: _Text, stream: Any) -> Any:
-    """Return text in which one character separates columns."""
+def _check_finite(text: _Text, path: str, batch: pa.RecordBatch, checked: set[str]) -> None:
+    """Refuse numbers that float64 cannot hold, such as 1e400, unless the file has the word for infinity itself."""
     import pyarrow as pa
+    from pyarrow import compute
 
-    return pa.PythonFile(_Spaced(stream), mode="r") if text.delimiter == _SPACES else stream
-
-
-class _Spaced:
-    """Text whose columns any number of spaces and tabs separate, as text in which one tab does."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._line = self._ready = b""
-        self.closed = False
-
-    def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, none at the end."""
-        while len(self._ready) < size and (more := self._stream.read(size)):
-            lines, end, self._line = (self._line + more).rpartition(b"\n")
-            self._ready += self._of_tabs(lines + end)
-        if len(self._ready) < size:
-            self._ready, self._line = self._ready + self._of_tabs(self._line), b""
-        found, self._ready = self._ready[:size], self._ready[size:]
-        return found
-
-    def close(self) -> None:
-        """Close the file."""
-        self.closed = True
-        self._stream.close()
-
-    @staticmethod
-    def _of_tabs(lines: bytes) -> bytes:
-        """Return lines without spaces at their ends, and with one tab for those between columns."""
-        return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", lines))
+    for field in batch.schema:
+        if field.name in checked or not pa.types.is_floating(field.type):
+            continue
+        if not compute.any(compute.is_inf(batch.column(field.name)), min_count=0).as_py():
+            continue
+        checked.add(field.name)
+        number = 1
+        with text.open(path, {field.name: pa.string()}, BLOCK) as reader:
+            for words in reader:
+                column = words.column(0)
+                large = compute.match_substring_regex(column, r"^\s*[+-]?[\d.,]").fill_null(False)
+                for i in compute.indices_nonzero(large).to_pylist():
+                    word = column[i].as_py().strip()
+                    if _overflows(word.replace(text.decimal, ".")):
+                        raise SourceError(
+                            f"{path}, column {field.name}, row {number + i}: {word!r} is more than numbers of 64 bits "
+                            "hold; correct the row, or name the word in missing"
+                        )
+                number += len(words)
 
 
-def _stream(path: str) -> Any:
-    import pyarrow as pa
-
-    if not isinstance(path, Url):
-        return pa.input_stream(path, compression="detect")
+def _overflows(word: str) -> bool:
     try:
-        packed = pa.Codec.detect(str(path)).name
-    except TypeError:  # raised for names that do not indicate a compression
-        packed = None
-    return pa.input_stream(pa.PythonFile(as_file(path), mode="r"), compression=packed)
+        return isinf(float(word))
+    except ValueError:  # for a word further down, which makes the column one of text
+        return False
 
 
 def _first_line(error: Exception) -> str:

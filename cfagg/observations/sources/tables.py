@@ -52,6 +52,10 @@ def _format(value: str) -> str:
         raise ValueError(f"{value!r} has %p for the half of the day, which only %I counts, not %H")
     if "I" in used and "p" not in used:
         raise ValueError(f"{value!r} has %I without %p for the half of the day; hours from 0 to 23 are %H")
+    if "f" in used and "S" not in used:
+        raise ValueError(
+            f"{value!r} has %f, a fraction of a second, but no second (%S); fractions of days are not read"
+        )
     if "d" in used and not used & set("mbB"):
         raise ValueError(f"{value!r} has %d, a day of the month, but no month (%m); days of the year are %j")
     return value
@@ -118,6 +122,9 @@ class Table:
             raise SourceError(f"{path}: names of columns are not text ({error}); is the file damaged?") from error
         data = data_of(have) if columns.columns is None else columns.columns
         self.wanted = list(dict.fromkeys([*places, *data]))
+        # Published recipes name the columns of dates and places among the others, which have one or two of dates.
+        parts = columns.flavour.date if len(columns.flavour.date) > 2 and columns.columns is not None else ()
+        self.data = [n for n in self.wanted if n not in places or (n in parts and n in data)]
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
         clash = [n for n in COMPULSORY if n not in places and n in data]
@@ -128,7 +135,7 @@ class Table:
         if problems:
             hint = f"the columns are {', '.join(have)}; name them in flavour"
             raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
-        self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.wanted if n not in places}
+        self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.data}
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
 
     def frame(self, table: Any, number: int) -> pd.DataFrame:
@@ -146,7 +153,7 @@ class Table:
         found: dict[str, Any] = {"date": self._dates(frame)}
         for kind, name in (("latitude", flavour.latitude), ("longitude", flavour.longitude)):
             found[kind] = frame[name] if isinstance(name, str) else np.full(len(frame), name)
-        found.update({n: frame[n] for n in self.wanted if n not in self.columns.places})
+        found.update({n: _part_of_date(frame[n]) if n in flavour.date else frame[n] for n in self.data})
         return with_attributes(pd.DataFrame(found, copy=False), self.attributes, str(self.path))
 
     def _dates(self, frame: pd.DataFrame) -> Any:
@@ -175,6 +182,16 @@ class Table:
                 f"{where}, row {dates.index[int(np.argmax(missing))]}: the date is missing; correct the row"
             )
         return dates
+
+
+def _part_of_date(column: Any) -> Any:
+    """Return a part of dates as data: numbers, if all of it are."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(column)
+    except (ValueError, TypeError):
+        return column
 
 
 def data_of(names: Iterable[str]) -> list[str]:

@@ -106,8 +106,50 @@ def _found(pattern: re.Pattern[str], text: pd.Series[Any]) -> npt.NDArray[np.boo
     return np.array([pattern.search(str(value)) is not None for value in text], bool)
 
 
+#: The last hour of a day by ISO 8601, with what may be before and after it.
+_ISO_24 = re.compile(
+    r"(\A\s*\d{4}(?:-\d\d-\d\d|\d{4})(?:T|\s+))24(:?00(?::?00(?:[.,]0+)?)?)?(?=\s*(?:Z|[+-]\d\d?(?::?\d\d)?)?\s*\Z)"
+)
+
+#: What numbers of a format match, if the hour is 24.
+_OF_24 = {"Y": r"\d{4}", "j": r"\d{1,3}", "H": ")24(", "M": "0{1,2}", "S": "0{1,2}", "f": "0{1,9}"}
+
+
+def _hour_24(form: str | None) -> re.Pattern[str] | None:
+    """Return what matches dates at hour 24, in two groups before and after it, or `None` if a format has no such."""
+    if form is None or form == _ISO:
+        return _ISO_24
+    if form.replace("%%", "").count("%H") != 1 or "%Z" in form:
+        return None
+    pattern, end = "", 0
+    for found in re.finditer(r"%(.)", form):
+        letter = found[1]
+        number = _OF_24.get(letter, r"\d{1,2}" if letter in "ymd" else "%" if letter == "%" else r"\S+?")
+        pattern += re.escape(form[end : found.start()]) + number
+        end = found.end()
+    pattern = re.sub(r"(?:\\\s)+", r"\\s+", pattern + re.escape(form[end:]))
+    return re.compile(rf"\A(\s*{pattern}\s*)\Z", re.IGNORECASE)
+
+
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
     """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
+    import pandas as pd
+
+    found = _parsed(text, form, where)
+    late = pd.Series(found.isna() & text.notna(), text.index)
+    pattern = _hour_24(form) if late.any() else None
+    if pattern is not None:
+        # Hour 24 is the first of the next day, as in ISO 8601 and in tables that count hours from 1.
+        first = text[late].map(lambda value: pattern.sub(r"\g<1>00\g<2>", str(value)))
+        late[late] = first != text[late]
+        if late.any():
+            found = _parsed(text.mask(late, first), form, where)
+            found = found.mask(late, found + pd.Timedelta(days=1))
+    return _checked(found, text, form, where)
+
+
+def _parsed(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
+    """Return text as dates, NaT where it is none; they are in UTC if any has a zone."""
     import pandas as pd
 
     given = {"format": form or _ISO, "errors": "coerce"}
@@ -119,6 +161,13 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
             dates = pd.to_datetime(text, **given, utc=True)
         except ValueError as error:
             raise SourceError(f"{where}: date_format {form!r} cannot be used ({error}); correct it") from error
+    return dates
+
+
+def _checked(dates: pd.Series[Any], text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
+    """Return dates without a zone; refuse those that the text does not clearly say."""
+    import pandas as pd
+
     # For pandas these words are the time of the call, and +100 is ten hours.
     wrong = dates.isna().to_numpy() | text.isin(["now", "today"]).to_numpy()
     digits = None if form is None else _of_all_digits(form)
@@ -136,7 +185,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         value = text.iloc[i]
         more = int(wrong.sum()) - 1
         all_digits = "" if digits is None else ", with all digits"
-        expected = "ISO 8601 such as 2020-01-31T06:00:00" if given["format"] == _ISO else form
+        expected = "ISO 8601 such as 2020-01-31T06:00:00" if form is None or form == _ISO else form
         said = "the date is missing" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
         raise SourceError(
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "

@@ -23,6 +23,7 @@ from cfagg.observations.creating import create_observations
 from cfagg.observations.frames import check_rows
 from cfagg.observations.registry import Config
 from cfagg.observations.sources import csv as module
+from cfagg.observations.sources import text_format
 from cfagg.observations.sources.csv import CsvSource
 from tests.effort import examples
 from tests.observations.sources.reading import rows
@@ -177,8 +178,8 @@ def test_decimal_commas_and_other_encodings_are_read(tmp_path: Path) -> None:
 
 def test_a_file_is_read_once_however_many_parts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    stream = module._stream
-    monkeypatch.setattr(module, "_stream", lambda path: opened.append(path) or stream(path))
+    stream = text_format._unpacked
+    monkeypatch.setattr(text_format, "_unpacked", lambda path: opened.append(path) or stream(path))
     made = source(tmp_path)
     made.prepare(tmp_path / "kept")
     once = len(opened)
