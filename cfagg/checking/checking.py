@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.checking.lookup import table_versions
-from cfagg.checking.options import Options
+from cfagg.checking.options import Options, codes
 from cfagg.checking.parallel import check_many
 from cfagg.checking.registry import registered
 from cfagg.checking.report import Report, SourceReport
@@ -59,7 +59,8 @@ def check(
     allow : path or list of path
         Places that references may lead to, in addition to the dataset's own directory.
     select, ignore : str or list of str
-        Codes of rules or prefixes of codes: run only these, or not these.  The longest matching prefix decides.
+        Codes of rules or prefixes of codes, in a list or a text such as ``"UNI,TIM"``: run only these, or not these.
+        The longest matching prefix decides.
     timeout : float, optional
         Seconds that a server may take for one request (default 30); a whole dataset may take ten times as long.
     tables : mapping, optional
@@ -113,8 +114,8 @@ def check(
         data=data,
         references=references,
         allow=paths(allow),
-        select=names(select, "select"),
-        ignore=names(ignore, "ignore"),
+        select=codes(names(select, "select")),
+        ignore=codes(names(ignore, "ignore")),
         timeout=timeout,
         tables={k: Path(a_path(path, "tables")) for k, path in a_mapping(tables, "tables", "paths by name").items()},
         storage=storage_of(storage_options),

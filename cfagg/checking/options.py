@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cfagg.storage.urls import Options as StorageOptions
 
-__all__ = ["Options"]
+__all__ = ["Options", "codes"]
+
+
+def codes(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the codes in texts in which commas separate them.
+
+    >>> codes(["UNI, TIM", "DOC001"])
+    ('UNI', 'TIM', 'DOC001')
+    """
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
 
 
 class Options(NamedTuple):

@@ -56,11 +56,6 @@ exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or so
 FORMATS = ("text", "json", "sarif", "junit", "github", "html")
 
 
-def _codes(text: str) -> list[str]:
-    """Return the codes of ``--select`` and ``--ignore``."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -96,11 +91,11 @@ OPTIONS = (
         ),
         option(
             "--select", "CODES", "only rules whose codes start with one of these prefixes, such as UNI,TIM",
-            type=_codes, action="append",
+            action="append",
         ),
         option(
             "--ignore", "CODES", "skip rules whose codes start with one of these prefixes, such as DOC,NAM001",
-            type=_codes, action="append",
+            action="append",
         ),
         option(
             "--standard-names", "TABLE",
@@ -255,6 +250,7 @@ class Chosen:
     def options(self, settings: Settings) -> Any:
         """Return the options for sources with these settings."""
         from cfagg.checking.checking import options_of, storage_of
+        from cfagg.checking.options import codes
 
         if id(settings) not in self._known:
             args = self._args
@@ -263,8 +259,8 @@ class Chosen:
                 "data": args.data,
                 "references": args.references,
                 "allow": tuple(args.allow),
-                "select": tuple(code for codes in args.select or () for code in codes),
-                "ignore": tuple(code for codes in args.ignore or () for code in codes),
+                "select": codes(args.select or ()),
+                "ignore": codes(args.ignore or ()),
                 "timeout": args.timeout,
                 "tables": _tables(args),
                 "storage": storage_of(args.options()),

@@ -81,6 +81,7 @@ def test_something_that_is_no_dataset_is_reported_among_others(paths):
 def test_select_and_ignore_take_text_or_lists(paths):
     assert set(codes(cfagg.check(paths["broken"], select="DOC"))) == {"DOC006", "DOC004"}
     assert set(codes(cfagg.check(paths["broken"], ignore=["DOC", "UNI001"]))) == {"UNI002"}
+    assert set(codes(cfagg.check(paths["broken"], ignore="DOC, UNI001"))) == {"UNI002"}
 
 
 def test_a_version_can_be_asked_for(paths):

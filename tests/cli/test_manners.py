@@ -348,6 +348,12 @@ def test_reports_pictures_and_indexes_replace_no_data_even_if_they_may_overwrite
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github", "html"])
+def test_a_report_replaces_an_earlier_one_in_any_format(form: str, tmp_path: Path) -> None:
+    words = ["check", str(sample("test1.nc")), "--format", form, "-o", str(tmp_path / "report"), "--overwrite"]
+    assert [cli.main(words) for _ in range(2)] == [0, 0]
+
+
 def test_a_file_that_cannot_be_read_is_replaced_by_no_report(closed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, told = said(capsys, "check", closed / "a.nc", "-o", closed / "b.nc", "--overwrite")
     assert status == 2

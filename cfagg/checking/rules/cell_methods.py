@@ -250,10 +250,15 @@ def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Ite
     """No dimension has two methods, except climatological times."""
     seen: set[str] = set()
     reported: set[str] = set()
+    first: dict[Variable, str] = {}
     for entry in parsed.entries:
         if entry.within is not None or entry.is_anomaly:
             continue
         for name in entry.names:
+            own = _known_as(c, v, name)
+            if own is not None and first.setdefault(own, name) != name and name not in seen:
+                message = f"{first[own]!r} and {name!r} are the same coordinate, which occurs once; delete one of them"
+                yield Hit(v, "cell_methods", message, "warning")
             if name in seen and name not in reported and not _climatological(c, v, name):
                 reported.add(name)
                 sure = name in v.dims or coordinate_of(c, v, name) is not None
@@ -261,6 +266,16 @@ def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Ite
                     message = f"{name!r} occurs more than once; only climatological times may, with within and over"
                     yield Hit(v, "cell_methods", message, None if sure else "warning")
             seen.add(name)
+
+
+def _known_as(c: Context, v: Variable, name: str) -> Variable | None:
+    """Return the coordinate variable or scalar coordinate that has a name, or is the only one of a standard name."""
+    own = coordinate_of(c, v, name)
+    if own is not None or name in v.dims:
+        return own
+    found = {one for d in v.dims if (one := coordinate_of(c, v, d)) is not None} | set(scalars(c, v).values())
+    named = [one for one in found if (one.text("standard_name") or "").strip() == name]
+    return named[0] if len(named) == 1 else None
 
 
 def _climatological(c: Context, v: Variable, name: str) -> bool:

@@ -163,6 +163,24 @@ def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]
                 f"coordinate {target.path!r} has the dimension {foreign[0].name!r}; expected only those of its "
                 f"variable ({', '.join(v.dims)})"
             )
+            continue
+        for gathered, one in _gathered_with(c, target.dimensions, v.dimensions):
+            yield (
+                f"coordinate {target.path!r} has the dimension {one.name!r} and also {gathered.name!r}, into which it "
+                "is gathered; expected one or the other"
+            )
+
+
+def _gathered_with(
+    c: Context, dimensions: tuple[Dimension, ...], own: tuple[Dimension, ...]
+) -> Iterator[tuple[Dimension, Dimension]]:
+    """Yield each of some dimensions with another of them that is gathered into it, and that is not among one's own."""
+    listed = coordinate_variables(c)
+    for d in dimensions:
+        for name in listed[d].words("compress") if d in listed else ():
+            one = c.resolver.dimension(name, listed[d].group)
+            if one in dimensions and one not in own:
+                yield d, one
 
 
 @rule("COO011", each=variables)

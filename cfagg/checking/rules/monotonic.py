@@ -10,21 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context, once, variables
-from cfagg.checking.missing import unsigned, unwritten
-from cfagg.findings.finding import Hit
+from cfagg.checking.missing import missing_mask, unsigned, unwritten, valid_limits
+from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
 @rule("COO007", each=variables, needs="data")
 def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]:
-    """The values of a coordinate variable all increase or all decrease."""
+    """The values of a coordinate variable all increase or all decrease, and none is missing."""
     if not v.is_coordinate or not v.is_numeric or v.dialect is not None or v.read is None:
         return
-    if len(v.stored) != 1 or v.stored[0].size < 2:
+    if len(v.stored) != 1 or not v.size:
         return
     at = _turn(v)
-    if at is None:
+    lost = _missing_end(v) if at is None else None
+    if at is None and lost is None:
         return
     if unwritten(v):
         if c.dataset.format != "cdl":  # a header in CDL has no values
@@ -32,10 +33,14 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
             # A file without any values is a template to be filled later.
             yield Hit(v, None, message, None if _any_written(c) else "warning")
         return
+    if at is None:
+        if lost is not None:
+            yield Hit(v, None, *lost)
+        return
     before, value = (x.item() for x in _raw(v, at - 1, at + 1))
-    lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
-    if lost:
-        yield Hit(v, None, f"value {lost[0]} is not a number; expected a number for each point of the dimension")
+    no_numbers = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
+    if no_numbers:
+        yield Hit(v, None, f"value {no_numbers[0]} is not a number; expected a number for each point of the dimension")
     else:
         how = "repeats" if value == before else "turns back from"
         message = (
@@ -43,6 +48,23 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
             "values that strictly increase or strictly decrease"
         )
         yield Hit(v, None, message)
+
+
+def _missing_end(v: Variable) -> tuple[str, Severity | None] | None:
+    """Return what is wrong if the last or the first value is missing; fill values between others turn back."""
+    for n in (v.size - 1, 0):
+        values = _raw(v, n, n + 1)
+        if not missing_mask(v, values).any():
+            continue
+        value = values[0].item()
+        low, high = valid_limits(v)
+        if isinstance(value, float) and isnan(value):
+            return f"value {n} is not a number; expected a number for each point of the dimension", None
+        if (low is not None and value < low) or (high is not None and value > high):
+            return f"value {n}, {value!r}, is outside the valid range, which makes it a missing value", "warning"
+        message = f"value {n}, {value!r}, stands for a missing value; expected a value for each point of the dimension"
+        return message, None
+    return None
 
 
 @once

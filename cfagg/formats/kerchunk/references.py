@@ -31,10 +31,11 @@ _LONGEST = 1 << 16
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
-#: Beginning of a table: one of its own keys, a Zarr document, or a chunk.
+#: Beginning of a table: one of its own keys, a Zarr document, or a chunk. Versions are numbers; in SARIF they are text.
 _HEAD = re.compile(
-    rb'\s*\{\s*"(?:version|templates|gen|refs|(?:(?:[^"\\]|\\/)*\\?/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json)|'
-    rb'(?:[^"\\]|\\/)+\\?/(?:c|[0-9]+(?:\.[0-9]+)*))"\s*:'
+    rb'\s*\{\s*"(?:version"\s*:\s*[0-9]|(?:templates|gen|refs|'
+    rb'(?:(?:[^"\\]|\\/)*\\?/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json)|'
+    rb'(?:[^"\\]|\\/)+\\?/(?:c|[0-9]+(?:\.[0-9]+)*))"\s*:)'
 )
 
 #: The name of a template in a URL.
@@ -62,7 +63,7 @@ class References(Protocol):
 def is_head(head: bytes) -> bool:
     r"""Return whether a file begins like a table of references, including one compressed with gzip or zstd.
 
-    >>> is_head(b'{"version": 1, "refs": {'), is_head(b'{"a": 1}')
+    >>> is_head(b'{"version": 1, "refs": {'), is_head(b'{"version": "2.1.0"')
     (True, False)
     """
     if head.startswith(_GZIP):

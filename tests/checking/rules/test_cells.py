@@ -291,6 +291,8 @@ def test_methods_are_those_of_the_version() -> None:
         ("time: mean time: maximum", ["error"]),
         ("y: y: mean", ["error"]),
         ("height: mean height: mean", ["error"]),
+        ("y: mean projection_y_coordinate: maximum", ["warning"]),
+        ("y: mean projection_x_coordinate: maximum", []),
         ("area: mean where land area: sum", []),
         ("time: maximum time: anomaly_wrt snow", []),
         ("time: mean within days time: mean over days", []),

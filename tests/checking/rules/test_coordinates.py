@@ -153,6 +153,29 @@ def test_unsigned_values_are_read_as_such() -> None:
     assert codes(source.replace('"true"', '"false"'), "COO007") == ["COO007"]
 
 
+@pytest.mark.parametrize(
+    ("declared", "values", "expected"),
+    [
+        ("double x(x) ;", "0, 1, _", ["error"]),
+        ("int x(x) ;", "_, 0, 1", ["error"]),
+        ("byte x(x) ;", "-127, 0, 1", []),
+        ("short x(x) ; x:missing_value = 9s ;", "7, 8, 9", ["error"]),
+        ("float x(x) ; x:valid_range = 0.f, 5.f ;", "-1, 0, 5", ["warning"]),
+        ("float x(x) ; x:valid_range = -1.f, 5.f ;", "-1, 0, 5", []),
+    ],
+)
+def test_the_last_and_first_values_of_coordinate_variables_are_not_missing(
+    declared: str, values: str, expected: list[str]
+) -> None:
+    source = f"netcdf a {{ dimensions: x = 3 ; variables: {declared} data: x = {values} ; }}"
+    assert [f.severity for f in findings(source, "COO007")] == expected
+
+
+def test_the_only_value_of_a_coordinate_variable_is_not_a_missing_number() -> None:
+    source = "netcdf a { dimensions: x = 1 ; variables: double x(x) ; data: x = NaN ; }"
+    assert codes(source, "COO007") == ["COO007"]
+
+
 def test_a_header_without_values_is_not_blamed_for_them() -> None:
     source = "netcdf a { dimensions: x = 3 ; variables: %s x(x) ; }"
     assert [codes(source % t, "COO007") for t in ("float", "double", "int", "ubyte", "int64")] == [[]] * 5
@@ -178,6 +201,8 @@ def test_coordinate_variables_miss_nothing_but_auxiliary_ones_may(name: str) -> 
         ('float d(k) ; d:coordinates = "y" ; float y(lat) ; int k(k) ; k:compress = "lat lon" ;', []),
         ('float d(k) ; d:coordinates = "y" ; float y(time) ; int k(k) ; k:compress = "lat lon" ;', ["COO010"]),
         ('float d(lat) ; d:coordinates = "y" ; float y(k) ; int k(k) ; k:compress = "lat" ;', []),
+        ('float d(k) ; d:coordinates = "y" ; float y(k, lat) ; int k(k) ; k:compress = "lat lon" ;', ["COO010"]),
+        ('float d(k, lat) ; d:coordinates = "y" ; float y(k, lat) ; int k(k) ; k:compress = "lat" ;', []),
         ('float d(time) ; d:coordinates = "y" ; float y(k) ; int n(k) ; n:sample_dimension = "time" ;', []),
         ('float d(time) ; d:coordinates = "y" ; float y(k) ; int n(time) ; n:instance_dimension = "k" ;', []),
     ],
