@@ -7,7 +7,7 @@ or by an index (CF chapter 9, appendix H).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from cfagg.conventions.marks import mark_of
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import closest
 
-__all__ = ["Described", "Geometry", "find_geometry"]
+__all__ = ["Described", "Geometry", "find_geometry", "slabs"]
 
 #: Attributes that name variables which describe others, or the shapes of their cells.
 _DESCRIBING = (
@@ -98,8 +98,9 @@ def find_geometry(
     apart = _apart(variables, links) | set(places.values())
     candidates = {n: v for n, v in variables.items() if n not in apart and v.dtype.kind in "iuf"}
     chosen = candidates if wanted is None else {n: v for n, v in candidates.items() if n in wanted}
-    dims = _dims(variables, chosen, links, places)
-    reached = _reached(dims, links)
+    single = {d for name in places.values() for d in variables[name].dims if sizes[d] == 1}
+    dims = _dims(variables, chosen, links, places, single)
+    reached = _reached(dims, links) | single
     outside = [f"{n} ({v})" for n, v in places.items() if not set(variables[v].dims) <= reached]
     if outside:
         raise ConventionError(
@@ -239,15 +240,18 @@ def _dims(
     candidates: Mapping[str, Described],
     links: Mapping[str, tuple[str, str, str]],
     places: Mapping[str, str],
+    single: set[str],
 ) -> tuple[str, ...]:
     """Return the dimensions that number the observations: those of the data with times and places."""
     needed = {d for name in places.values() for d in variables[name].dims}
+    # Times and places that all have a single element would belong to any variable: data have at least the time's.
+    least = (needed - single) or set(variables[places["date"]].dims) or needed
     best: tuple[str, ...] = ()
-    most = -1
+    most = (-1, -1)
     for variable in candidates.values():
         reach = _reached(variable.dims, links)
-        if needed <= reach and len(reach) > most:
-            best, most = variable.dims, len(reach)
+        if least <= reach and (size := (len(reach - single), len(reach))) > most:
+            best, most = variable.dims, size
     if best:
         return best
     # If there are only times and places, use their dimensions that no other one refers to.
@@ -265,3 +269,24 @@ def _reached(dims: Iterable[str], links: Mapping[str, tuple[str, str, str]]) -> 
             found.add(link[0])
             todo.append(link[0])
     return found
+
+
+def slabs(sizes: list[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """Yield blocks of at most `most` elements, in C order; one of size 0 if there are no elements."""
+    if not all(sizes):
+        yield tuple(slice(0, n) for n in sizes)
+        return
+    inner = 1
+    split = len(sizes)
+    while split and inner * sizes[split - 1] <= most:
+        split -= 1
+        inner *= sizes[split]
+    if not split:
+        yield tuple(slice(0, n) for n in sizes)
+        return
+    step = max(1, most // inner)
+    tail = tuple(slice(0, n) for n in sizes[split:])
+    for lead in np.ndindex(*sizes[: split - 1]):
+        for start in range(0, sizes[split - 1], step):
+            stop = min(start + step, sizes[split - 1])
+            yield (*(slice(i, i + 1) for i in lead), slice(start, stop), *tail)

@@ -26,7 +26,8 @@ from cfagg.formats.values import netcdf
 from cfagg.model import Aggregation
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, settings_of
-from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
+from cfagg.observations.sources.geometry import Described, Geometry, find_geometry, slabs
+from cfagg.observations.sources.presence import Presence
 from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.tables import dates_of_numbers, described, numbers_of
 from cfagg.storage.urls import Url
@@ -77,11 +78,12 @@ class NetcdfSource(FileSource):
     Notes
     -----
     Times are converted from their calendar by date.  Elements of arrays that are only padding, without time and data,
-    are left out, as are elements of multidimensional arrays without any data, also if variables along fewer dimensions,
-    such as the pressure above a mooring, have values there: read these by a source of their own.  Data without a
-    latitude or longitude, such as those of floats under ice, are refused unless a filter drops them (``drop_nans:
-    [latitude, longitude]``).  Text, such as names of stations, is left out.  Units and other attributes of the
-    variables are kept.
+    are left out, as are elements of multidimensional arrays without any data.  Where a variable in units along fewer
+    dimensions that have times and places, such as the wind above a mooring, has a value but there are no data along the
+    others, the first of the elements is kept for it.  Dimensions of one element that only times and places have, as in
+    files of OceanSITES, number no observations.  Data without a latitude or longitude, such as those of floats under
+    ice, are refused unless a filter drops them (``drop_nans: [latitude, longitude]``).  Text, such as names of
+    stations, is left out.  Units and other attributes of the variables are kept.
 
     Examples
     --------
@@ -165,7 +167,7 @@ class _Reader:
             # A variable may have the name of a column that all frames have.
             names[name] = f"{column}_1" if column in ("date", "latitude", "longitude") else column
         self.names = names
-        self.telling = self._telling()
+        self.presence = Presence(geometry, variables)
         self.attributes = {names[n]: described(variables[n].attributes) for n in geometry.data}
         for start, (target, kind, name) in geometry.links.items():
             if kind == "count":
@@ -173,25 +175,48 @@ class _Reader:
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield the observations in blocks."""
+        some = False
+        sizes = [self.geometry.sizes[d] for d in self.geometry.dims]
+        for slices in slabs(sizes, BLOCK):
+            columns, keep = self._block(slices, self.presence.telling)
+            self.presence.mark(slices, keep)
+            if keep.any() or not some:
+                some = True
+                yield self._frame(slices, columns, keep)
+        for shape, names, absent in self.presence.absent():
+            for slices in slabs(list(shape), BLOCK):
+                columns, keep = self._block(slices, names)
+                keep &= absent[slices].ravel()
+                self.presence.mark(slices, keep)
+                if keep.any():
+                    yield self._frame(slices, columns, keep)
+
+    def _frame(
+        self, slices: tuple[slice, ...], columns: Mapping[str, npt.NDArray[Any]], keep: npt.NDArray[np.bool_]
+    ) -> pd.DataFrame:
+        """Return the observations of a block, labelled by their number among all elements, from 1."""
         import pandas as pd
 
-        some = False
-        for slices in _slabs([self.geometry.sizes[d] for d in self.geometry.dims], BLOCK):
-            first, columns, keep = self._block(slices)
-            rows = np.flatnonzero(keep)
-            found = {k: v[rows] for k, v in columns.items()}
-            frame = pd.DataFrame(found, index=first + 1 + rows, copy=False)
-            if some and not len(rows):
-                continue
-            some = True
-            yield with_attributes(frame, self.attributes, str(self.path))
+        rows = np.flatnonzero(keep)
+        found = {k: v[rows] for k, v in columns.items()}
+        frame = pd.DataFrame(found, index=self._numbers(slices, rows), copy=False)
+        return with_attributes(frame, self.attributes, str(self.path))
 
-    def _block(self, slices: tuple[slice, ...]) -> tuple[int, dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
-        """Return the number of a block's first element, its columns, and which of its elements exist."""
+    def _numbers(self, slices: tuple[slice, ...], elements: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the numbers of a block's elements among all of the file, from 1."""
+        shape = tuple(s.stop - s.start for s in slices)
+        if not shape or not len(elements):
+            return elements + 1
+        at = [i + s.start for i, s in zip(np.unravel_index(elements, shape), slices, strict=True)]
+        numbers: npt.NDArray[np.intp] = np.ravel_multi_index(at, [self.geometry.sizes[d] for d in self.geometry.dims])
+        return numbers + 1
+
+    def _block(
+        self, slices: tuple[slice, ...], telling: set[str]
+    ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """Return the columns of a block, and which of its elements exist, as values of `telling` show."""
         geometry = self.geometry
         shape = tuple(s.stop - s.start for s in slices)
-        sizes = [geometry.sizes[d] for d in geometry.dims]
-        first = int(np.ravel_multi_index([s.start for s in slices], sizes)) if sizes and all(sizes) else 0
         at = self._positions(slices, shape)
         there = np.ones(int(np.prod(shape, dtype=np.int64)), bool)
         for index in at.values():
@@ -208,30 +233,19 @@ class _Reader:
         for name in geometry.data:
             values = self._values(name, slices, shape, at)
             columns[self.names[name]] = values
-            if name in self.telling:
+            if name in telling:
                 data |= ~np.isnan(values) if values.dtype.kind == "f" else True
-        lost = there & np.isnat(dates) & data
+        lost = there & np.isnat(dates) & data & (telling is self.presence.telling)
         if lost.any():
+            first = self._numbers(slices, np.flatnonzero(lost)[:1])[0]
             raise SourceError(
-                f"{self.path}: observation {first + int(np.argmax(lost)) + 1}{_more(lost)} has data but no date; "
+                f"{self.path}: observation {first}{_more(lost)} has data but no date; "
                 "correct the file, or leave such observations out of it"
             )
         # Data without a place are kept, since a filter may drop them.
         placed = ~(np.isnan(columns["latitude"]) | np.isnan(columns["longitude"])) | data
         kept = there & ~np.isnat(dates) & placed
-        return first, columns, kept & (data if len(geometry.dims) > 1 and self.telling else True)
-
-    def _telling(self) -> set[str]:
-        """Return the variables whose values show that an observation exists: data, not levels or flags."""
-        flags = {word for v in self.variables.values() for word in v.text("ancillary_variables").split()}
-        full = [n for n in self.geometry.data if set(self.variables[n].dims) == set(self.geometry.dims)]
-        data = {
-            n
-            for n in full
-            if n not in flags
-            and not {"axis", "positive", "flag_values", "flag_masks"} & set(self.variables[n].attributes)
-        }
-        return data or set(full)
+        return columns, kept & (data if len(geometry.dims) > 1 and telling else True)
 
     def _positions(self, slices: tuple[slice, ...], shape: tuple[int, ...]) -> dict[str, Int64]:
         """Return the position of each element along each dimension that another refers to, or -1."""
@@ -314,10 +328,13 @@ class _Reader:
         variable = self.variables[name]
         where = f"{self.path}, variable {name!r}"
         dims = self.geometry.dims
-        if all(d in dims for d in variable.dims):
-            key = tuple(slices[dims.index(d)] for d in variable.dims)
+        if not any(d in at for d in variable.dims):
+            # Dimensions of one element, such as that of the latitude of a mooring, do not number observations.
+            key = tuple(slices[dims.index(d)] if d in dims else slice(0, 1) for d in variable.dims)
+            own = [d for d in variable.dims if d in dims]
             values = numbers_of(self.readers[name].read(key), variable.attributes, where)
-            order = sorted(range(len(variable.dims)), key=lambda i: dims.index(variable.dims[i]))
+            values = values.reshape([n for n, d in zip(values.shape, variable.dims, strict=True) if d in dims])
+            order = sorted(range(len(own)), key=lambda i: dims.index(own[i]))
             sizes = [shape[i] if d in variable.dims else 1 for i, d in enumerate(dims)]
             return np.broadcast_to(values.transpose(order).reshape(sizes), shape).ravel()
         if name not in self.small:
@@ -331,8 +348,10 @@ class _Reader:
         for dim in variable.dims:
             if dim in at:
                 index.append(np.maximum(at[dim], 0))
-            else:
+            elif dim in dims:
                 index.append(_along(dims.index(dim), slices, shape))
+            else:
+                index.append(np.zeros_like(next(iter(at.values()))))
         found: npt.NDArray[Any] = self.small[name][tuple(index)]
         return found
 
@@ -363,24 +382,3 @@ def _along(i: int, slices: tuple[slice, ...], shape: tuple[int, ...]) -> Int64:
 def _more(wrong: npt.NDArray[np.bool_]) -> str:
     count = int(np.count_nonzero(wrong)) - 1
     return f" and {count} more" if count else ""
-
-
-def _slabs(sizes: list[int], most: int) -> Iterator[tuple[slice, ...]]:
-    """Yield blocks of at most `most` elements, in C order; one of size 0 if there are no elements."""
-    if not all(sizes):
-        yield tuple(slice(0, n) for n in sizes)
-        return
-    inner = 1
-    split = len(sizes)
-    while split and inner * sizes[split - 1] <= most:
-        split -= 1
-        inner *= sizes[split]
-    if not split:
-        yield tuple(slice(0, n) for n in sizes)
-        return
-    step = max(1, most // inner)
-    tail = tuple(slice(0, n) for n in sizes[split:])
-    for lead in np.ndindex(*sizes[: split - 1]):
-        for start in range(0, sizes[split - 1], step):
-            stop = min(start + step, sizes[split - 1])
-            yield (*(slice(i, i + 1) for i in lead), slice(start, stop), *tail)
