@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cfagg._version import __version__
+from cfagg.accumulation.coordinates import labelled_array
 from cfagg.accumulation.description import Neighbour, check_listed, encoding_of, find_neighbours
 from cfagg.accumulation.freshness import Changes, changes
 from cfagg.accumulation.group import Group, command, group_path, standing_of, whole_objects
@@ -162,6 +163,8 @@ def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[
     settings = Settings.build(order, where, array.dims, default, integer=integer)
     # Before weights are read, so that anything written from here on is noticed once the sums are done.
     related = find_neighbours(array, order.weights)
+    # Coordinates that cannot be decoded raise an error: every question about the sums would be refused.
+    labelled_array(array, array.dims)
     given = Input(array, meaning, settings, find_weights(array, order.weights, order.memory), related)
     state = State(exists=existing is not None)
     if existing and order.resume and not order.overwrite:

@@ -434,6 +434,20 @@ def test_every_wrong_dimension_and_stride_is_named_at_once(store):
     assert len(caught.value.problems) == 2
 
 
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"units": "months since 2000-01-01"}, "'time': units 'months since 2000-01-01' in calendar 'standard'"),
+        ({"units": "days since 2000-01-01", "calendar": "360"}, "'time': calendar '360' is unknown"),
+    ],
+)
+def test_sums_that_could_not_be_asked_for_because_of_their_times_are_not_built(store, attributes, message):
+    zarr.open_group(store)["time"].attrs.update(attributes)
+    with pytest.raises(SourceError, match=message):
+        accumulate(store, "tas", ["time"])
+    assert not (store / "tas_accumulation_group").exists()
+
+
 def test_what_is_no_array_of_numbers_is_refused(tmp_path):
     root = zarr.open_group(tmp_path / "a.zarr", mode="w")
     root.create_array("wave", shape=(4,), chunks=(2,), dtype="c8")
