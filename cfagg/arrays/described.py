@@ -23,11 +23,11 @@ def group_of(
     variables: dict[str, Any] = {}
     unreadable: dict[str, UnreadableAggregationError] = {}
     for name, one in found.variables.items():
-        made = variable(one)
         whole = [f"{found.path.rstrip('/')}/{name}".lstrip("/")]
         if one.unreadable is not None:
             unreadable[name] = UnreadableAggregationError(one.unreadable, (), whole)
             continue
+        made = variable(one)
         mark = mark_of(made.attributes, made.dims)
         if mark is None:
             variables[name] = made

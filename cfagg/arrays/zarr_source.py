@@ -141,8 +141,9 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
 
 def source_of_store(name: str, form: str, store: LocalStore | RemoteStore | IcechunkStore) -> ZarrSource:
     """Return the contents of a store."""
-    dataset = open_store(store, times=True)
-    arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
+    dataset = open_store(store, times=True, flawed=not store.is_remote)
+    found = ((f"{g.path.rstrip('/')}/{n}", v) for g in dataset.root.walk() for n, v in g.variables.items())
+    arrays = {path: v for path, v in found if v.unreadable is None}
     return ZarrSource(
         name,
         f"{form}, NCZarr" if dataset.format == "nczarr" else form,

@@ -29,6 +29,7 @@ from cfagg.errors import (
     SelectionError,
     SourceError,
     SourceNotFoundError,
+    UnreadableAggregationError,
     UnsupportedError,
 )
 
@@ -366,3 +367,15 @@ def test_an_array_may_be_in_a_zip_file(tmp_path: Path, form: Any) -> None:
     assert pickle.loads(pickle.dumps(found))[4] == 4
     with pytest.raises(SourceError, match="no Zarr array 'w'"):
         cfagg.open_array(tmp_path / "a.zip", "w")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("damaged", ["{", '{"zarr_format": 2, "shape": "six"}'])
+def test_an_array_beside_one_with_damaged_metadata_is_read(tmp_path, zarr_format, damaged):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
+    for name in ("a", "b"):
+        group.create_array(name, data=np.arange(6.0), attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    (tmp_path / "a.zarr/b" / (".zarray" if zarr_format == 2 else "zarr.json")).write_text(damaged)
+    assert cfagg.open_array(tmp_path / "a.zarr", "a")[4:].tolist() == [4, 5]
+    with pytest.raises(UnreadableAggregationError, match=r"b.* (is not JSON|expected)"):
+        cfagg.open_array(tmp_path / "a.zarr", "b")

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -212,3 +213,35 @@ def test_a_file_that_another_process_removes_meanwhile_is_no_matter(tmp_path, mo
     monkeypatch.setattr(zarr_source.os, "stat", late)
     convert(store, tmp_path / "b.zarr")
     np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr", mode="r")["tas"][:], values)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_array_with_damaged_metadata_is_refused_but_for_other_variables_or_as_a_loss(tmp_path, zarr_format):
+    path = make(tmp_path / "a.zarr", np.arange(1.0, 7.0), zarr_format=zarr_format)
+    zarr.open_group(path).create_array("broken", data=np.arange(6.0))
+    (path / "broken" / (".zarray" if zarr_format == 2 else "zarr.json")).write_text("{")
+    with pytest.raises(UnreadableAggregationError, match=r"broken/.*is not JSON.*variables=\["):
+        convert(path, tmp_path / "b.zarr")
+    assert convert(path, tmp_path / "b.zarr", variables=["tas"]).losses == ()
+    (loss,) = convert(path, tmp_path / "c.zarr", on_loss="drop").losses
+    assert loss.variable == "broken"
+    assert (
+        read(tmp_path / "c.zarr").tas.values.tolist() == read(tmp_path / "b.zarr").tas.values.tolist() == [*range(1, 7)]
+    )
+
+
+def test_a_fill_value_without_characters_does_not_come_back_from_version_3_as_a_note_says(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        for name, fill in (("null", b"\0"), ("dash", b"-")):
+            nc.createVariable(name, "S1", ("x",), fill_value=fill)[:] = np.array([b"a", b"b"])
+    notes = {form: convert(tmp_path / "a.nc", tmp_path / f"{form}.zarr", zarr_format=form).notes for form in (2, 3)}
+    assert [n for n in notes[2] if "fill value" in n] == []
+    assert [n.split(")")[0] for n in notes[3] if "fill value" in n] == [
+        "fill values of text (dash",
+        "fill values that are empty or a null character (null",
+    ]
+    for form, known in ((2, ["null", "dash"]), (3, ["dash"])):
+        convert(tmp_path / f"{form}.zarr", tmp_path / f"{form}.nc")
+        with netCDF4.Dataset(tmp_path / f"{form}.nc") as nc:
+            assert [name for name in ("null", "dash") if "_FillValue" in nc[name].ncattrs()] == known

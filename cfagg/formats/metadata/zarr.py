@@ -45,23 +45,27 @@ def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
     return dataset
 
 
-def open_store(store: Store, *, times: bool = False) -> Dataset:
-    """Return the model of a Zarr store; with `times`, those of NumPy's types are numbers with units, as in CF."""
-    top = tree(store)
+def open_store(store: Store, *, times: bool = False, flawed: bool = False) -> Dataset:
+    """Return the model of a Zarr store.
+
+    With `times`, those of NumPy's types are numbers with units, as in CF.  With `flawed`, damaged metadata of an array
+    make only that array unreadable; they are an error otherwise.
+    """
+    top = tree(store, flawed=flawed)
     notes = notes_of(top.attributes, top.document)
     root = Group(typed=notes.typed)
     if top.is_array:
         _Builder(store, times).array(root, top, top.path.rpartition("/")[2] or "data")
     else:
-        _Builder(store, times).group(root, top)
+        _Builder(store, times, flawed=flawed).group(root, top)
     return Dataset(store.source, "nczarr" if notes.found else "zarr", root, typed=notes.typed)
 
 
 class _Builder:
     """Builds the model from the nodes."""
 
-    def __init__(self, store: Store, times: bool) -> None:
-        self.store, self._times = store, times
+    def __init__(self, store: Store, times: bool, *, flawed: bool = False) -> None:
+        self.store, self._times, self._flawed = store, times, flawed
         self._phony = 0
 
     def group(self, root: Group, top: Node) -> None:
@@ -83,7 +87,16 @@ class _Builder:
             waiting.extend(reversed(below))
         # NCZarr may define a dimension in a later group.
         for group, member, name in arrays:
-            self.array(group, member, name)
+            flaw = member.flaw
+            if flaw is None:
+                try:
+                    self.array(group, member, name)
+                except SourceError as error:
+                    if not self._flawed:
+                        raise
+                    flaw = error.message
+            if flaw is not None:
+                group.variables[name] = Variable(name, group, (), np.dtype(object), "other", unreadable=flaw)
 
     def array(self, group: Group, node: Node, name: str) -> None:
         """Add an array to its group."""

@@ -31,10 +31,12 @@ class Node:
     attributes: Mapping[str, Any]
     is_array: bool
     below: dict[str, Node] = field(default_factory=dict)
+    #: What is wrong with its documents, so that it is taken for an array that cannot be read.
+    flaw: str | None = None
 
 
-def tree(store: Store) -> Node:
-    """Return the root node with all below it."""
+def tree(store: Store, *, flawed: bool = False) -> Node:
+    """Return the root node with all below it; with `flawed`, damaged ones too, which raise an error otherwise."""
     top = read_node(store, "")
     if top is None:
         missing = SourceNotFoundError if store.is_remote else SourceError
@@ -53,7 +55,7 @@ def tree(store: Store) -> Node:
         node, depth = waiting.pop()
         if depth >= _DEEPEST:
             raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
-        found = _members(store, node) if consolidated is None else consolidated.get(node.path, ())
+        found = _members(store, node, flawed) if consolidated is None else consolidated.get(node.path, ())
         for name, member in found:
             count += 1
             if count > _MOST:
@@ -70,12 +72,17 @@ def tree(store: Store) -> Node:
     return top
 
 
-def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
+def _members(store: Store, node: Node, flawed: bool) -> Iterator[tuple[str, Node]]:
     """Yield possible members of a group; a directory without a document is a group if it contains anything."""
     for name in store.children(node.path):
         path, hidden = joined(node.path, name), name.startswith(".")
         if not hidden or (node.format == 3 and ".cfagg-" not in name):  # v3 allows any; ours are work in progress
-            found = read_node(store, path, node.format)
+            try:
+                found = read_node(store, path, node.format)
+            except SourceError as error:
+                if not flawed:
+                    raise
+                found = Node(path, node.format, {}, {}, is_array=True, flaw=error.message)
             if found is not None or not hidden:
                 yield name, found or Node(path, node.format, {}, {}, is_array=False)
 
