@@ -192,9 +192,8 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
         yield f"variables of strings ({strings}): netCDF-C cannot open a store with these; zarr-python and xarray can"
     elif scalars and zarr_format == 2:
         yield f"variables without dimensions ({scalars}): netCDF-C does not show them; zarr-python and xarray do"
-    text = ", ".join(a.path for a in arrays if a.dtype.kind in "OS" and a.fill is not None)
-    if text and zarr_format == 3:
-        yield f"fill values of text ({text}) are those of the Zarr v3 arrays; xarray masks text by them in v2 only"
+    if zarr_format == 3:
+        yield from _fills_of_text(arrays)
     odd = [f"{path or '/'}: {k}" for path, found in groups.items() for k, v in found.items() if not is_strict(v)]
     odd += [f"{a.path}: {k}" for a in arrays for k, v in a.attributes.items() if not is_strict(v)]
     if odd:
@@ -202,6 +201,25 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
             f"attributes that are NaN or infinite ({', '.join(odd)}) cannot be represented in strict JSON: "
             "zarr-python, xarray and netCDF-C read them as they are written, strict readers refuse the store"
         )
+
+
+def _fills_of_text(arrays: Sequence[Array]) -> Iterator[str]:
+    """Yield notes on fill values of text, for which Zarr v3 has no attribute that xarray opens."""
+    declared = {a.path: a.fill for a in arrays if a.dtype.kind in "OS" and a.fill is not None}
+    text = ", ".join(path for path, fill in declared.items() if _is_text(fill))
+    if text:
+        yield f"fill values of text ({text}) are those of the Zarr v3 arrays; xarray masks text by them in v2 only"
+    empty = ", ".join(path for path, fill in declared.items() if not _is_text(fill))
+    if empty:
+        yield (
+            f"fill values that are empty or a null character ({empty}) are those of all text in Zarr v3: xarray masks "
+            "text by them in v2 only, and _FillValue does not come back where the store is converted"
+        )
+
+
+def _is_text(fill: str | bytes) -> bool:
+    """Return whether a fill value of text differs from the one that arrays of text have by default."""
+    return bool(fill.strip("\0") if isinstance(fill, str) else fill.strip(b"\0"))
 
 
 def _array(source: Source, made: Values, options: Options, notes: list[str]) -> Array:

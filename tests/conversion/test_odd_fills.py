@@ -13,7 +13,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import ConventionError, LossError
+from cfagg.errors import LossError
 
 
 def write(path: Path, dtype: str, fill: Any, name: str = "_FillValue") -> Path:
@@ -47,10 +47,29 @@ def test_a_fill_value_that_the_type_lacks_is_a_loss_and_makes_no_value_missing(
         assert cfagg.read(tmp_path / target).v[:3].values.tolist() == [1, -5, 3]
 
 
-def test_several_fill_values_are_not_dropped_because_values_would_no_longer_be_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["b.zarr", "b.nc", "b.nca", "b.json"])
+def test_several_fill_values_are_a_loss_and_their_values_stay_missing(tmp_path: Path, target: str) -> None:
     path = write(tmp_path / "a.nc", "i2", np.array([1, 3], "i2"))
-    with pytest.raises(ConventionError, match="is not a single value of type int16"):
-        cfagg.convert(path, tmp_path / "b.zarr", on_loss="drop")
+
+    def made(on_loss: str) -> Any:
+        if target == "b.json":
+            return cfagg.index(path, to="kerchunk", output=tmp_path / target, on_loss=on_loss)
+        return cfagg.convert(path, tmp_path / target, on_loss=on_loss)
+
+    with pytest.raises(LossError, match=r"'v': attribute '_FillValue' \(\[1 3\]\) is lost"):
+        made("error")
+    (loss,) = made("drop").losses
+    assert (loss.what, loss.found, "missing_value" in loss.why) == ("attribute '_FillValue'", "[1 3]", True)
+    assert np.array_equal(cfagg.read(tmp_path / target).v[:3].values, [np.nan, -5, np.nan], equal_nan=True)
+
+
+def test_several_fill_values_join_those_of_missing_value(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.nc", "i2", np.array([1, 3], "i2"))
+    with h5py.File(path, "a") as file:
+        file["v"].attrs["missing_value"] = np.int16(-5)
+    cfagg.convert(path, tmp_path / "b.nc", on_loss="drop")
+    with netCDF4.Dataset(tmp_path / "b.nc") as nc:
+        assert nc["v"].missing_value.tolist() == [-5, 1, 3]
 
 
 @pytest.mark.parametrize("name", ["_FillValue", "missing_value"])

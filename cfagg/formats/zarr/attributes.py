@@ -165,16 +165,19 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
 def without_odd_fill(
     attributes: Mapping[str, Any], dtype: np.dtype[Any], path: str, where: str, *, drop: bool
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """Return attributes without a fill value that no value of a type equals, and the loss; unless `drop`, raise it."""
+    """Return attributes without a fill value that is not one value of a type, and the loss; unless `drop`, raise it."""
     found: dict[str, Any] = dict(attributes)
     given: Any = found.get("_FillValue")
     try:
         fill_of(attributes, dtype, where)
     except ConventionError:
-        if np.size(given) != 1:
-            raise  # values that equal one of several would no longer be missing
         del found["_FillValue"]
         why = f"no value of type {dtype} can equal it, and readers need one of this type"
+        if np.size(given) > 1 and dtype.kind in "iuf" and np.asarray(given).dtype.kind in "iuf":
+            # Values that equal one of several must stay missing.
+            others = np.ravel(found.get("missing_value", given))
+            found["missing_value"] = np.unique([*others, *given]) if others.dtype.kind in "iuf" else given
+            why = "readers need a single one; its values are missing_value instead"
         losses = (Loss(path, None, "attribute '_FillValue'", str(given)[:80], why),)
         if not drop:
             raise LossError(f"{where}: on_loss='drop' (--on-loss drop) leaves the attribute out", losses) from None
