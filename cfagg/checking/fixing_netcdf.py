@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import TargetError
-from cfagg.formats.hdf5.library import release
+from cfagg.formats.hdf5.library import ERRORS, release
 from cfagg.formats.hdf5.library_variables import strings_of
+from cfagg.formats.hdf5.reordering import reorder
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import check_file, dataset_of
 from cfagg.runtime.netcdf_files import closing_written
@@ -47,18 +48,35 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             if isinstance(error, OSError) and error.errno == _CANNOT_WRITE:
                 said = f"{said}, as in HDF5 files without an order of creation; convert it to netCDF-4 first"
             raise TargetError(f"{path}: the netCDF library cannot write to a copy: {said}") from error
+        orders: dict[str, list[str]] = {}
+        is_hdf5 = file.data_model.startswith("NETCDF4")
         try:
             with closing_written(file, path):
                 for one in changes:
                     try:
                         string = (one.path or "/", one.name) in strings
-                        _change(file, _owner(file, one.path), one, string=string)
+                        owner = _owner(file, one.path)
+                        former = orders.setdefault(one.path or "/", owner.ncattrs())
+                        _change(file, owner, one, string=string)
+                        orders[one.path or "/"] = _in_place(former, one)
                     except (OSError, RuntimeError, AttributeError, LookupError, ValueError, TypeError) as error:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         except OSError as error:
             raise TargetError(f"{path}: {reason(error, path)}") from error
+        if is_hdf5:
+            try:
+                reorder(path, orders)
+            except ERRORS as error:
+                why = reason(error, path) if isinstance(error, OSError) else error
+                raise TargetError(f"{path}: its attributes cannot be put in order: {why}") from error
     return refused
+
+
+def _in_place(names: list[str], one: Change) -> list[str]:
+    """Return names of attributes after a change, in their order; a new one is the last."""
+    kept = [one.name if name == one.attribute else name for name in names]
+    return [name for name in [*kept, *([] if one.name in kept else [one.name])] if name is not None]
 
 
 def _owner(file: Any, path: str | None) -> Any:
