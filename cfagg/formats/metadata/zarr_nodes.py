@@ -76,7 +76,7 @@ def _members(store: Store, node: Node, flawed: bool) -> Iterator[tuple[str, Node
     """Yield possible members of a group; a directory without a document is a group if it contains anything."""
     for name in store.children(node.path):
         path, hidden = joined(node.path, name), name.startswith(".")
-        if not hidden or (node.format == 3 and ".cfagg-" not in name):  # v3 allows any; ours are work in progress
+        if not hidden or ".cfagg-" not in name:  # any name is allowed; ours are work in progress
             try:
                 found = read_node(store, path, node.format)
             except SourceError as error:

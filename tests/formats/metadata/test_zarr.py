@@ -124,12 +124,15 @@ def test_a_group_within_a_store_and_a_single_array_can_be_checked(store: Path) -
         assert [v.shape for v in dataset.variables] == [(2, 3)]
 
 
-def test_members_whose_names_begin_with_a_dot_are_seen_and_staging_is_not(tmp_path: Path) -> None:
-    top = zarr.create_group(tmp_path / "a.zarr")
+@pytest.mark.parametrize(("form", "document"), [(2, ".zgroup"), (3, "zarr.json")])
+def test_members_whose_names_begin_with_a_dot_are_seen_and_staging_is_not(
+    tmp_path: Path, form: Any, document: str
+) -> None:
+    top = zarr.create_group(tmp_path / "a.zarr", zarr_format=form)
     for name in (".x", "g/.y", ".h/z"):
         top.create_array(name, data=np.arange(3.0))
     (tmp_path / "a.zarr/.cfagg-partial/v").mkdir(parents=True)
-    shutil.copy(tmp_path / "a.zarr/g/zarr.json", tmp_path / "a.zarr/.cfagg-partial")
+    shutil.copy(tmp_path / "a.zarr/g" / document, tmp_path / "a.zarr/.cfagg-partial")
     dataset = open_dataset(tmp_path / "a.zarr")
     assert {v.path for v in dataset.variables} == {".x", "/g/.y", "/.h/z"}
     assert {group.path for group in dataset.groups} == {"/", "/g", "/.h"}
