@@ -18,7 +18,7 @@ from pydantic import PlainValidator
 from cfagg.errors import CfaggError, SourceError
 from cfagg.observations.settings import settings_of
 from cfagg.observations.sources.sorted_rows import FileSource
-from cfagg.observations.sources.tables import Columns, Flavour, Table, date_columns
+from cfagg.observations.sources.tables import Columns, Flavour, Table, date_columns, located
 from cfagg.observations.sources.text_format import TextFormat
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class CsvSource(FileSource):
         a delimiter, by the numbers of their characters from 1, such as ``{year: 1-4, month: 5-6}``), ``missing`` (more
         words for missing values; a number stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns:
         units, standard_name and more).
+        ``stations``: a list of the places of stations, for files without latitudes and longitudes: ``path``, also in
+        text; ``column``, which has the names of stations in the files, and ``id``, which has them in the list if it is
+        called otherwise there; ``latitude`` and ``longitude``, columns of the list if not called so; ``columns``, more
+        of the list that become data; and the keys above for the format of the list.
 
     Raises
     ------
@@ -77,8 +81,10 @@ class CsvSource(FileSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        table = settings_of(_Text, config)
-        super().__init__("csv", config, table.path, partial(_blocks, table), table.options, table.allow)
+        table = located(settings_of(_Text, config), config)
+        super().__init__(
+            "csv", config, table.path, partial(_blocks, table), table.options, table.allow, beside=table.beside
+        )
 
 
 def _dates(value: Any) -> tuple[str, ...]:
@@ -106,21 +112,8 @@ def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
         checked: set[str] = set()
         for table, batch in _batches(text, path):
             _check_finite(text, path, batch, checked)
-            yield table.frame(_masked(pa.Table.from_batches([batch]), text.missing_numbers), number)
+            yield table.frame(text.masked(pa.Table.from_batches([batch])), number)
             number += batch.num_rows
-
-
-def _masked(table: pa.Table, numbers: list[float]) -> pa.Table:
-    """Return a table whose numbers are missing where they are among `numbers`, however the file writes them."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    for i, field in enumerate(table.schema if numbers else ()):
-        if pa.types.is_floating(field.type):
-            column = table.column(i)
-            gone = compute.is_in(column, value_set=pa.array(numbers, field.type))
-            table = table.set_column(i, field, compute.if_else(gone, pa.scalar(None, field.type), column))
-    return table
 
 
 def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -171,6 +164,7 @@ def _types(text: _Text, table: Table, schema: pa.Schema, words: set[str]) -> dic
 
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     types = {}
+    words = words.union([] if text.stations is None else [text.stations.column])
     for name in table.wanted:
         number = any(test(schema.field(name).type) for test in numeric) and name not in words
         types[name] = pa.float64() if number and (name not in text.flavour.date or text.date_units) else pa.string()

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from cfagg.errors import CfaggError, SourceError, StaleError
 from cfagg.observations.frames import dates_within
 from cfagg.observations.settings import settings_of
+from cfagg.observations.sources.partitioned import columns_of_folders, files_below
 from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand, stamp
-from cfagg.observations.sources.tables import Columns, Table
+from cfagg.observations.sources.tables import Columns, Table, located
 from cfagg.storage.remote_file import open_remote
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 __all__ = ["ArrowSource", "ParquetSource"]
 
@@ -40,13 +42,14 @@ class ParquetSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, a URL with ``options`` for its server and, in ``allow``, the places that it may
-        redirect to, or a list of them.  ``columns``:
-        the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
-        ``longitude``, as for `CsvSource`.  ``date_units``: for dates that are numbers, such as
-        ``seconds since 1970-01-01``.  ``date_format``: as for `CsvSource`, also for numbers such as 20200131.
+        ``path``: a file, a pattern, a directory, a URL with ``options`` for its server and, in ``allow``, the places
+        that it may redirect to, or a list of them.  Of a directory all files are read, and names of folders in it such
+        as ``year=2020`` are columns, too.  ``columns``: the data columns, all if not given.
+        ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``, as for `CsvSource`.
+        ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
+        ``date_format``: as for `CsvSource`, also for numbers such as 20200131.
         ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
-        columns.
+        columns.  ``stations``: a list of the places of stations, as for `CsvSource`.
 
     Examples
     --------
@@ -63,10 +66,16 @@ class ParquetSource(FileSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._columns = settings_of(Columns, config)
+        self._columns = located(settings_of(Columns, config), config)
         self._files: list[_File] | None = None
         super().__init__(
-            "parquet", config, self._columns.path, self._everything, self._columns.options, self._columns.allow
+            "parquet",
+            config,
+            self._columns.path,
+            self._everything,
+            self._columns.options,
+            self._columns.allow,
+            beside=self._columns.beside,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,18 +102,28 @@ class ParquetSource(FileSource):
 
     def _opened(self) -> list[_File]:
         if self._files is None:
-            self._files = [_File(self._columns, path) for path in expand(self.places)]
+            self._files = self._as_files(self.tables())
         return self._files
 
+    def tables(self) -> list[str]:
+        """Return the paths of the files that have the rows, also those in folders."""
+        places = ([p] if isinstance(p, Url) or not Path(p).is_dir() else files_below(p) for p in self.places)
+        return expand(path for found in places for path in found)
+
+    def _as_files(self, paths: list[str]) -> list[_File]:
+        stations = self._columns.stations
+        columns = columns_of_folders(self.places, paths, as_text="" if stations is None else stations.column)
+        return [_File(self._columns, path, columns[path]) for path in paths]
+
     def _everything(self, paths: list[str]) -> Iterator[pd.DataFrame]:
-        for path in paths:
-            yield from _File(self._columns, path).frames(None, None)
+        for file in self._as_files(paths):
+            yield from file.frames(None, None)
 
 
 class _File:
     """One file and its metadata."""
 
-    def __init__(self, columns: Columns, path: str) -> None:
+    def __init__(self, columns: Columns, path: str, of_folders: Mapping[str, Any]) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -118,6 +137,11 @@ class _File:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SourceError(f"{path} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from error
+        # As for others who read such files, a column of a file takes precedence.
+        more = {name: pa.array([v], pa.float64() if v is None else None) for name, v in of_folders.items()}
+        self.more = {name: value for name, value in more.items() if name not in self.schema.names}
+        for name, value in self.more.items():
+            self.schema = self.schema.append(pa.field(name, value.type))
         self.table = Table(columns, path, self.schema)
         groups = [self.metadata.row_group(i) for i in range(self.metadata.num_row_groups)]
         paths = [names.column(i).path for i in range(len(names.names))]
@@ -144,6 +168,7 @@ class _File:
         from pyarrow import parquet
 
         number = 1
+        own = [name for name in self.table.wanted if name not in self.more]
         for group, span in enumerate(self.spans):
             # Statistics may be truncated to microseconds, so the end of a span is included.
             if start is None or end is None or span is None or (span[1] >= start and span[0] <= end):
@@ -153,8 +178,8 @@ class _File:
                     opened, state = _open(self.path)
                     self._check_same(state)
                     file = parquet.ParquetFile(opened, metadata=self.metadata, **_OPTIONS)
-                    for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
-                        frame = self.table.frame(pa.table(batch), at)
+                    for batch in file.iter_batches(BATCH, row_groups=[group], columns=own):
+                        frame = self.table.frame(self._whole(batch), at)
                         at += len(frame)
                         if start is not None and end is not None:
                             frame = frame[dates_within(frame["date"].to_numpy(), start, end)]
@@ -168,6 +193,15 @@ class _File:
                     said = str(error).splitlines()[0]
                     raise SourceError(f"{self.path}: row group {group} cannot be read: {said}") from error
             number += self.rows[group]
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return rows with the columns that the names of folders give."""
+        import pyarrow as pa
+
+        table = pa.table(batch)
+        for name, value in self.more.items():
+            table = table.append_column(name, pa.repeat(value[0], len(batch)))
+        return table
 
     def _check_same(self, state: object) -> None:
         """Check that the file is the one whose metadata were read, since each part of a build opens it again."""
@@ -213,7 +247,8 @@ class ArrowSource(FileSource):
     Parameters
     ----------
     config : mapping
-        As for Parquet: ``path``, ``columns``, ``flavour``, ``date_units``, ``date_format``, ``attributes``.
+        As for Parquet: ``path``, ``columns``, ``flavour``, ``date_units``, ``date_format``, ``attributes``,
+        ``stations``.
 
     Examples
     --------
@@ -230,8 +265,16 @@ class ArrowSource(FileSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        columns = settings_of(Columns, config)
-        super().__init__("arrow", config, columns.path, partial(_blocks, columns), columns.options, columns.allow)
+        columns = located(settings_of(Columns, config), config)
+        super().__init__(
+            "arrow",
+            config,
+            columns.path,
+            partial(_blocks, columns),
+            columns.options,
+            columns.allow,
+            beside=columns.beside,
+        )
 
 
 def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:

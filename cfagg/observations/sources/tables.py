@@ -23,14 +23,17 @@ from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, Problem, SourceError
 from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY, with_attributes
+from cfagg.observations.registry import Config
 from cfagg.observations.settings import ByName, Names, Paths, Place, Section, Text, wrong
-from cfagg.observations.sources.text_dates import dates_of_text, joined
+from cfagg.observations.sources.stations import Stations
+from cfagg.observations.sources.text_dates import dates_of_text, joined, words_of
+from cfagg.storage.urls import a_place, is_url
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "Columns", "Flavour", "Table", "data_of", "date_columns", "dates_of_numbers", "described", "numbers_of",
+    "Columns", "Flavour", "Table", "data_of", "date_columns", "dates_of_numbers", "described", "located", "numbers_of",
 ]  # fmt: skip
 
 
@@ -90,6 +93,7 @@ class Columns(Section):
     date_units: Text = ""
     date_format: Annotated[Text, AfterValidator(_format)] | None = None
     attributes: dict[str, ByName] = Field(default_factory=dict)
+    stations: Stations | None = None
     options: ByName = Field(default_factory=dict)
     allow: Names = ()
 
@@ -101,14 +105,34 @@ class Columns(Section):
             problems.append((("date_units",), "is only for dates in one column, without date_format"))
         if several > 2 and not self.date_format:
             problems.append((("date_format",), "is required for dates in more than two columns, such as '%Y %m %d %H'"))
+        if self.stations is not None and (given := self.flavour.model_fields_set - {"date"}):
+            said = "is in the list of stations; leave it out, or leave out stations"
+            problems += [(("flavour", name), said) for name in sorted(given)]
         if problems:
             raise wrong(*problems)
         return self
 
     @property
+    def beside(self) -> list[str]:
+        """Paths of files besides the tables."""
+        return [] if self.stations is None else [self.stations.path]
+
+    @property
     def places(self) -> list[str]:
         """Names of the columns of dates and places."""
+        if self.stations is not None:
+            return [*self.flavour.date, self.stations.column]
         return [*self.flavour.date, *(n for n in (self.flavour.latitude, self.flavour.longitude) if isinstance(n, str))]
+
+
+def located[T: Columns](columns: T, config: Mapping[str, Any]) -> T:
+    """Return settings whose list of stations has an absolute path."""
+    if columns.stations is None or not isinstance(config, Config):
+        return columns
+    path = config.path(columns.stations.path)
+    if is_url(path):
+        path = a_place(path, columns.options, columns.allow, options_name="options")
+    return columns.model_copy(update={"stations": columns.stations.model_copy(update={"path": path})})
 
 
 class Table:
@@ -123,13 +147,16 @@ class Table:
         data = data_of(have) if columns.columns is None else columns.columns
         self.wanted = list(dict.fromkeys([*places, *data]))
         # Published recipes name the columns of dates and places among the others, which have one or two of dates.
-        parts = columns.flavour.date if len(columns.flavour.date) > 2 and columns.columns is not None else ()
-        self.data = [n for n in self.wanted if n not in places or (n in parts and n in data)]
+        parts = list(columns.flavour.date if len(columns.flavour.date) > 2 else ())
+        parts += [columns.stations.column] if columns.stations is not None else []
+        self.data = [n for n in self.wanted if n not in places or (n in parts and n in (columns.columns or ()))]
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
         clash = [n for n in COMPULSORY if n not in places and n in data]
         said = "exists as a column besides the one named in flavour; select the data columns with columns"
         problems += [Problem(n, said) for n in clash]
+        more = () if columns.stations is None else columns.stations.columns
+        problems += [Problem(n, "is a column of the list of stations and of the table") for n in more if n in data]
         strange = [n for n in columns.attributes if n not in have]
         problems += [Problem(n, f"has attributes, but is not a column{closest(n, have)}") for n in strange]
         if problems:
@@ -137,6 +164,7 @@ class Table:
             raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
         self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.data}
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
+        self.attributes.update({} if columns.stations is None else columns.stations.attributes)
 
     def frame(self, table: Any, number: int) -> pd.DataFrame:
         """Return rows as a frame; `number` is the label of the first one."""
@@ -151,9 +179,18 @@ class Table:
         frame.index = range(number, number + len(frame))
         flavour = self.columns.flavour
         found: dict[str, Any] = {"date": self._dates(frame)}
-        for kind, name in (("latitude", flavour.latitude), ("longitude", flavour.longitude)):
-            found[kind] = frame[name] if isinstance(name, str) else np.full(len(frame), name)
-        found.update({n: _part_of_date(frame[n]) if n in flavour.date else frame[n] for n in self.data})
+        parts = set(flavour.date)
+        if (stations := self.columns.stations) is not None:
+            parts.add(stations.column)
+            names = words_of(frame[stations.column])
+            listed = dict(stations.of(names, f"{self.path}, column {stations.column}"))
+            found.update({kind: listed.pop(kind) for kind in ("latitude", "longitude")})
+        else:
+            listed = {}
+            for kind, name in (("latitude", flavour.latitude), ("longitude", flavour.longitude)):
+                found[kind] = frame[name] if isinstance(name, str) else np.full(len(frame), name)
+        found.update({n: _part(frame[n]) if n in parts else frame[n] for n in self.data})
+        found.update(listed)
         return with_attributes(pd.DataFrame(found, copy=False), self.attributes, str(self.path))
 
     def _dates(self, frame: pd.DataFrame) -> Any:
@@ -184,8 +221,8 @@ class Table:
         return dates
 
 
-def _part_of_date(column: Any) -> Any:
-    """Return a part of dates as data: numbers, if all of it are."""
+def _part(column: Any) -> Any:
+    """Return a part of dates, or the numbers of stations, as data: numbers, if all of it are."""
     import pandas as pd
 
     try:

@@ -15,7 +15,7 @@ from cfagg.errors import SourceError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["dates_of_text", "joined"]
+__all__ = ["dates_of_text", "joined", "words_of"]
 
 #: The format that is also used if none is given.
 _ISO = "ISO8601"
@@ -23,14 +23,14 @@ _ISO = "ISO8601"
 
 def joined(parts: Sequence[pd.Series[Any]], form: str | None, where: str) -> pd.Series[Any]:
     """Return the columns that make up dates as one of text, whose parts are separated by spaces."""
-    found = _words(parts[0])
+    found = words_of(parts[0])
     for part in parts[1:-1]:
-        found = found + " " + _words(part)
-    return found if len(parts) == 1 else found + " " + _clocks(_words(parts[-1]), form, where)
+        found = found + " " + words_of(part)
+    return found if len(parts) == 1 else found + " " + _clocks(words_of(parts[-1]), form, where)
 
 
-def _words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return parts of dates as text: whole numbers without a fraction, and days without a time."""
+def words_of(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return parts of dates or names of stations as text: whole numbers without a fraction, days without a time."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column.dtype):

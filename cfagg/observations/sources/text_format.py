@@ -138,6 +138,19 @@ class TextFormat(Section):
         options = self._options(block, column_types=types, include_columns=list(types))
         return csv.open_csv(self._stream(path), *options)
 
+    def masked(self, table: pa.Table) -> pa.Table:
+        """Return a table whose numbers are missing where `missing` has them, however the file writes them."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        numbers = self.missing_numbers
+        for i, field in enumerate(table.schema if numbers else ()):
+            if pa.types.is_floating(field.type):
+                column = table.column(i)
+                gone = compute.is_in(column, value_set=pa.array(numbers, field.type))
+                table = table.set_column(i, field, compute.if_else(gone, pa.scalar(None, field.type), column))
+        return table
+
     def _options(self, block: int, **convert: Any) -> tuple[Any, Any, Any]:
         """Return pyarrow's options for reading, parsing and converting text."""
         from pyarrow import csv
