@@ -33,21 +33,23 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
         return
     own, stands_for = coordinate_variables(c), replaced(c)
     instances = {d for others in stands_for.values() for d in others}
-    reported: set[Dimension] = set()
+    # Of each dimension, the first error of any variable, or else the first warning.
+    found: dict[Dimension, Hit] = {}
     for v in c.dataset.variables:
         if v not in c.roles.data or "geometry" in v.attributes or "mesh" in v.attributes:
             continue
         missing = [
             d
             for d in dict.fromkeys(v.dimensions)
-            if d.size > 1 and d not in own and d not in reported and d not in stands_for and d not in instances
+            if d.size > 1 and d not in own and d not in stands_for and d not in instances
         ]
-        if not missing:
-            continue
-        for d in (d for d in missing if d not in interpolated(c, v)):
-            for hit in _without(c, v, d):
-                reported.add(d)
-                yield hit
+        for d in missing:
+            former = found.get(d)
+            if (former is None or former.severity is not None) and d not in interpolated(c, v):
+                for hit in _without(c, v, d):
+                    if former is None or hit.severity is None:
+                        found[d] = hit
+    yield from found.values()
 
 
 def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:

@@ -13,13 +13,19 @@ from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Group, Variable
 
-#: Attributes with separate rules that require the variables they name to exist.
+#: Attributes with separate rules that require the variables they name to exist, and leave those in groups to this one.
 _OWN_RULES = frozenset(
     {
-        "coordinates", "bounds", "climatology", "geometry", "nodes", "node_coordinates", "grid_mapping",
-        "cell_measures", "formula_terms", "quantization", "coordinate_interpolation", "tie_point_mapping",
-        "interpolation_parameters", "bounds_tie_points", "aggregated_data", "ancillary_variables",
-        "node_count", "part_node_count", "interior_ring",
+        "coordinates", "bounds", "climatology", "grid_mapping", "cell_measures", "formula_terms", "aggregated_data",
+        "ancillary_variables",
+    }
+)  # fmt: skip
+
+#: Attributes with separate rules that require the variables they name to exist in groups, too.
+_OWN_RULES_IN_GROUPS = frozenset(
+    {
+        "geometry", "nodes", "node_coordinates", "node_count", "part_node_count", "interior_ring", "quantization",
+        "coordinate_interpolation", "tie_point_mapping", "interpolation_parameters", "bounds_tie_points",
     }
 )  # fmt: skip
 
@@ -105,7 +111,7 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
     for r in c.references:
         if r.how == "elsewhere" and r.target is not None and not _names_coordinate(r):
             yield Hit(r.source, r.attribute, f"{_aside(r, r.target)}: refer to it by that path")
-        if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
+        if r.target is not None or r.attribute in _NOT_HERE | _OWN_RULES_IN_GROUPS or r.name in c.external:
             continue
         if r.attribute in attribute_table() and not uses(r.attribute, c.version):
             continue  # this version of CF does not define the attribute

@@ -331,3 +331,11 @@ def test_a_dimension_of_interpolated_coordinates_needs_no_coordinate_variable() 
   char line ; line:interpolation_name = "linear" ; line:tie_point_mapping = "lat: index tp" ;
   :Conventions = "CF-1.13" ; }"""
     assert [f.variable for f in findings(text, "COO006")] == ["other"]
+
+
+def test_a_dimension_without_a_coordinate_variable_is_the_same_error_in_any_order_of_variables() -> None:
+    first = 'float latx(lat) ; latx:units = "degrees_north" ; latx:standard_name = "latitude" ; latx:axis = "Y" ;'
+    second = 'float q(lat) ; q:long_name = "q" ;'
+    for variables in (first + second, second + first):
+        (found,) = findings(f"netcdf a {{ dimensions: lat = 2 ; variables: {variables} }}", "COO006")
+        assert (found.severity, found.variable) == ("error", "q")

@@ -172,3 +172,21 @@ def test_cell_methods_name_dimensions_and_scalar_coordinates_by_path(names: str,
     text = tree("/h").replace("float top(x)", 'double h ; h:standard_name = "height" ; float top(x)')
     text = text.replace("t:coordinates", f't:cell_methods = "{names}" ; t:coordinates')
     assert codes(text, "CEL003") == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ('t:geometry = "no" ;', "GEO002"),
+        ('g:geometry_type = "point" ; g:node_coordinates = "no" ;', "GEO007"),
+        ('t:quantization = "no" ; t:quantization_nsd = 3 ;', "QNT004"),
+        ('t:coordinate_interpolation = "t: no" ;', "SUB001"),
+        ('t:bounds_tie_points = "no" ;', "SUB013"),
+    ],
+)
+def test_a_name_in_a_group_that_the_rule_of_its_attribute_reports_is_reported_once(
+    attributes: str, expected: str
+) -> None:
+    text = f"netcdf a {{ group: a {{ dimensions: x = 2 ; variables: float t(x) ; int g ; {attributes} }} }}"
+    found = [f.code for f in findings(text) if "no" in f.message.split("'")[1::2]]
+    assert found == [expected]
