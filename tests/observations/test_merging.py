@@ -1,7 +1,9 @@
 """Sorted runs in one order, whatever the memory."""
 
 import contextlib
+import itertools
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -83,11 +85,19 @@ def few_files(most):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = os.open(os.devnull, os.O_RDONLY)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (held + most, before[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_limit(most, held), before[1]))
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         os.close(held)
+
+
+def _limit(most, held):
+    """Return a limit below which `most` numbers of files are free, some of which may be below those of open files."""
+    numbers = Path("/proc/self/fd")
+    taken = {int(p.name) for p in numbers.iterdir()} if numbers.exists() else set(range(held + 1))
+    free = (n for n in itertools.count() if n not in taken)
+    return next(itertools.islice(free, most, None))
 
 
 def days(start, end):
