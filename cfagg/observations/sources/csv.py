@@ -55,7 +55,8 @@ class CsvSource(FileSource):
         count in skip_rows), ``names`` (of all columns, if no line has them), ``positions`` (of columns in lines without
         a delimiter, by the numbers of their characters from 1, such as ``{year: 1-4, month: 5-6}``), ``missing`` (more
         words for missing values; a number stands for all forms of it, as -999 for -999.0), ``attributes`` (of columns:
-        units, standard_name and more).
+        units, standard_name and more; scale_factor, add_offset, _FillValue and others by which CF packs values unpack
+        those of the column, as 0.01 for hundredths of degrees).
         ``stations``: a list of the places of stations, for files without latitudes and longitudes: ``path``, also in
         text; ``column``, which has the names of stations in the files, and ``id``, which has them in the list if it is
         called otherwise there; ``latitude`` and ``longitude``, columns of the list if not called so; ``columns``, more

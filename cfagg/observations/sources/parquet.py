@@ -49,7 +49,8 @@ class ParquetSource(FileSource):
         ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
         ``date_format``: as for `CsvSource`, also for numbers such as 20200131.
         ``attributes``: of columns (units, standard_name and more), in addition to those in the metadata of the file's
-        columns.  ``stations``: a list of the places of stations, as for `CsvSource`.
+        columns; scale_factor and others unpack values, as for `CsvSource`.
+        ``stations``: a list of the places of stations, as for `CsvSource`.
 
     Examples
     --------

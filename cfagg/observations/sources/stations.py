@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.errors import Problem, SourceError
 from cfagg.errors.arguments import closest
 from cfagg.observations.settings import ByName, Names, Path, Place, Text, wrong
@@ -40,6 +41,9 @@ class Stations(TextFormat):
         problems: list[tuple[Place, str]] = [(("columns",), f"{n} cannot be one of the data columns") for n in taken]
         strange = [n for n in self.attributes if n not in self.columns]
         problems += [(("attributes", n), f"is not among columns{closest(n, self.columns)}") for n in strange]
+        for name, given in self.attributes.items():
+            packed = [k for k in STORAGE_ATTRIBUTES if k in given]
+            problems += [(("attributes", name, k), "is not for lists of stations, but for tables") for k in packed]
         if problems:
             raise wrong(*problems)
         return self

@@ -159,11 +159,20 @@ class Table:
         problems += [Problem(n, "is a column of the list of stations and of the table") for n in more if n in data]
         strange = [n for n in columns.attributes if n not in have]
         problems += [Problem(n, f"has attributes, but is not a column{closest(n, have)}") for n in strange]
+        packings = {k: {n: v[n] for n in STORAGE_ATTRIBUTES if n in v} for k, v in columns.attributes.items()}
+        self.packings = {k: v for k, v in packings.items() if v}
+        said = "is a date, which cannot be packed; leave them out"
+        text = () if columns.date_units else columns.flavour.date
+        problems += [
+            Problem(f"attributes.{n}", f"has {', '.join(v)}, but {said}") for n, v in self.packings.items() if n in text
+        ]
         if problems:
             hint = f"the columns are {', '.join(have)}; name them in flavour"
             raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
         self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.data}
-        self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
+        for name, given in columns.attributes.items():
+            own = {k: v for k, v in given.items() if k not in STORAGE_ATTRIBUTES}
+            self.attributes[name] = {**self.attributes.get(name, {}), **own}
         self.attributes.update({} if columns.stations is None else columns.stations.attributes)
 
     def frame(self, table: Any, number: int) -> pd.DataFrame:
@@ -177,6 +186,10 @@ class Table:
                 f"{self.path}: a text column is not valid text ({error}); choose other columns"
             ) from error
         frame.index = range(number, number + len(frame))
+        for packed, packing in self.packings.items():
+            if packed in frame and pd.api.types.is_numeric_dtype(frame[packed].dtype):
+                stored = frame[packed].to_numpy(np.float64, na_value=np.nan)
+                frame[packed] = numbers_of(stored, packing, f"{self.path}, column {packed}")
         flavour = self.columns.flavour
         found: dict[str, Any] = {"date": self._dates(frame)}
         parts = set(flavour.date)

@@ -115,6 +115,10 @@ def test_lists_that_do_not_fit_are_refused(tmp_path: Path, stations: dict[str, A
         ({"stations": {"path": "b", "column": "s"}, "flavour": {"latitude": "lat"}}, "latitude: is in the list of"),
         ({"stations": {"path": "b", "column": "s", "columns": ["s"]}}, "s cannot be one of the data columns"),
         ({"stations": {"path": "b", "column": "s", "attributes": {"h": {}}}}, "h: is not among columns"),
+        (
+            {"stations": {"path": "b", "column": "s", "columns": ["h"], "attributes": {"h": {"scale_factor": 2}}}},
+            "h.scale_factor: is not for lists of stations",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [CsvSource, ParquetSource, ArrowSource])
