@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from cfagg.formats.values.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_file", "release"]
+__all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_file", "read_slab", "release"]
 
 #: Errors that h5py raises for damaged files.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -80,6 +81,17 @@ def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
     # Texts of fixed length are read as stored: HDF5 does not convert UTF-8 to what h5py makes of the type of NumPy.
     attribute.read(values, mtype=kind if fixed else None)
     return values if is_text else values.astype(values.dtype.newbyteorder("="))
+
+
+def read_slab(dataset: Any, parts: Sequence[slice], block: npt.NDArray[Any]) -> None:
+    """Read a hyperslab that is not empty, whose steps are positive, into an array of its shape."""
+    import h5py
+
+    space = dataset.get_space()
+    if parts:
+        space.select_hyperslab(tuple(p.start for p in parts), block.shape, tuple(p.step or 1 for p in parts))
+    memory = h5py.h5s.create_simple(block.shape) if parts else h5py.h5s.create(h5py.h5s.SCALAR)
+    dataset.read(memory, space, block)
 
 
 def close_hdf5(opened: Any) -> None:

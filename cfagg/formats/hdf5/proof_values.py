@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.formats.hdf5 import chunks
-from cfagg.formats.hdf5.library import address_of, file_of
+from cfagg.formats.hdf5.library import address_of, file_of, read_slab
 from cfagg.formats.hdf5.library_variables import chunked
 from cfagg.formats.hdf5.links import reach
 from cfagg.formats.hdf5.proof import sound_of
@@ -49,7 +49,28 @@ def prove_named(
                     values = chunks.read(checked, own, stored, context, found)
                 else:
                     prove_values(checked, found, stored, context)
+                    values = _of_any_length(found, stored) if len(datasets) == 1 else None
     return stored, values
+
+
+def _of_any_length(dataset: Any, parts: Sequence[slice]) -> npt.NDArray[Any] | None:
+    """Return values of variable length as the netCDF library does; `None` for others."""
+    # That library crashes when a file that others have open, too, is opened after such values were read and it was
+    # closed: its HDF5 still refers to the file that was closed.
+    kind = dataset.get_type()
+    text = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
+    base = kind.get_super().dtype if isinstance(kind, h5py.h5t.TypeVlenID) else np.dtype("O")
+    if not text and not (base.kind in "iuf" and base.isnative):
+        return None  # h5py does not swap the bytes of numbers in lists
+    block = np.empty([len(range(p.start, p.stop, p.step or 1)) for p in parts], dataset.dtype)
+    read_slab(dataset, parts, block)
+    values = np.empty(block.size, object)
+    if text:
+        values[:] = [(value or b"").decode() for value in block.ravel().tolist()]
+    else:
+        for k, value in enumerate(block.ravel().tolist()):
+            values[k] = np.asarray([] if value is None else value, base)
+    return values.reshape(block.shape)
 
 
 def numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cfagg.errors import AccessError, FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import chunks
-from cfagg.formats.hdf5.library import ERRORS
+from cfagg.formats.hdf5.library import ERRORS, read_slab
 from cfagg.formats.hdf5.library_variables import fill
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import prove_file
@@ -97,11 +97,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         block[...] = chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
     elif 0 not in stored:
         prove_values(checked, dataset, parts, CONTEXT_SOURCE)
-        space = dataset.get_space()
-        if stored:
-            space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
-        memory = h5py.h5s.create_simple(stored) if stored else h5py.h5s.create(h5py.h5s.SCALAR)
-        dataset.read(memory, space, block)
+        read_slab(dataset, parts, block)
     if stored != counts:
         whole = np.full(counts, _fill(dataset, native), native)
         whole[tuple(slice(n) for n in stored)] = block
