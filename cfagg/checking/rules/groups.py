@@ -29,6 +29,9 @@ _OWN_RULES_IN_GROUPS = frozenset(
     }
 )  # fmt: skip
 
+#: Formats in which arrays have names of dimensions, but no dimensions are defined.
+_NAMES_ONLY = frozenset({"zarr", "kerchunk"})
+
 #: Rules about selections check the words of this attribute.
 _NOT_HERE = frozenset({"select"})
 
@@ -43,12 +46,15 @@ def dataset_attributes_are_in_the_root(_: Context, group: Group) -> Iterator[Hit
 
 
 @rule("GRP002", each=lambda c: c.references)
-def dimensions_of_a_name_are_the_same(_: Context, r: Reference) -> Iterator[Hit]:
+def dimensions_of_a_name_are_the_same(c: Context, r: Reference) -> Iterator[Hit]:
     """A variable referred to in another group does not have a different dimension of the same name."""
     if r.target is None or r.target.group is r.source.group:
         return
     own = {d.name: d for d in r.source.dimensions}
-    other = next((d for d in r.target.dimensions if d.name in own and own[d.name] is not d), None)
+    different = [d for d in r.target.dimensions if d.name in own and own[d.name] is not d]
+    if c.dataset.format in _NAMES_ONLY:
+        different = [d for d in different if d.size != own[d.name].size]
+    other = next(iter(different), None)
     if other is not None:
         message = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
         yield Hit(r.source, r.attribute, f"{message}, another one of the same name: define it once, above both")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+import zarr
+
+from cfagg.checking.opening import open_dataset
 from tests.checking.rules.asking import codes, findings, told
 
 TREE = """
@@ -96,6 +100,16 @@ group: g {{ {dimensions} variables: float t(x) ; t:coordinates = "/place" ; }}
 def test_dimensions_of_one_name_are_one() -> None:
     assert codes(SAME.format(dimensions=""), "GRP002") == []
     assert codes(SAME.format(dimensions="dimensions: x = 2 ;"), "GRP002") == ["GRP002"]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(2, []), (3, ["GRP002"])])
+def test_in_zarr_dimensions_of_one_name_and_length_are_one(size: int, expected: list[str], tmp_path: Path) -> None:
+    root = zarr.create_group(tmp_path / "a.zarr", zarr_format=3)
+    root.create_array("a/place", shape=(2,), dtype="f4", dimension_names=["x"])
+    t = root.create_array("b/t", shape=(size,), dtype="f4", dimension_names=["x"])
+    t.attrs["coordinates"] = "/a/place"
+    with open_dataset(tmp_path / "a.zarr") as dataset:
+        assert codes(dataset, "GRP002") == expected
 
 
 def test_a_coordinate_is_sought_sideways_where_the_dimension_is_shared() -> None:
