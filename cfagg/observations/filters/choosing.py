@@ -277,8 +277,9 @@ class Thin(Made):
             problems.append((("fraction",), "or grid is required, but not both"))
         if self.fraction is not None and not 0 < self.fraction <= 1:
             problems.append((("fraction",), f"{self.fraction:g} is not a share, expected above 0 and up to 1"))
-        if self.grid is not None and not 0 < self.grid <= 180:
-            said = f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180"
+        # Smaller cells have numbers that integers do not hold.
+        if self.grid is not None and not 1e-9 <= self.grid <= 180:
+            said = f"{self.grid:g} is not a size of cells, expected degrees from 1e-9 to 180"
             problems.append((("grid",), said))
         for key, other in (("seed", "grid"), ("every", "fraction")):
             if getattr(self, key) is not None and getattr(self, other) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -110,10 +110,15 @@ class TextFormat(Section):
             raise wrong((("decimal",), f"{self.decimal!r} is also the delimiter"))
         by_line = {"delimiter": self.delimiter == _SPACES, "comment": self.comment, "positions": self.positions}
         for key in (key for key, used in by_line.items() if used):
-            if "# \t\n".encode(self.encoding) != b"# \t\n":
+            if not self._of_ascii:
                 said = f"{_SPACES} is not found" if key == "delimiter" else "is not supported"
                 raise wrong(((key,), f"{said} in text in {self.encoding}; convert the file to utf-8"))
         return self
+
+    @property
+    def _of_ascii(self) -> bool:
+        """Whether lines and blanks are those of ASCII."""
+        return "# \t\n".encode(self.encoding) == b"# \t\n"
 
     @property
     def missing_numbers(self) -> list[float]:
@@ -179,7 +184,7 @@ class TextFormat(Section):
         """Return the text of a file, unpacked, in which one character separates columns."""
         import pyarrow as pa
 
-        changes = []
+        changes: list[Callable[[bytes], bytes]] = []
         if self.comment is not None:
             changes.append(without_comments(self.comment.encode(), quoted=self.positions is None))
         if self.positions is not None:
@@ -187,7 +192,7 @@ class TextFormat(Section):
         elif self.delimiter == _SPACES:
             changes.append(between_tabs)
         stream = _unpacked(path)
-        return pa.PythonFile(ChangedText(stream, changes), mode="r") if changes else stream
+        return pa.PythonFile(ChangedText(stream, changes), mode="r") if self._of_ascii else stream
 
 
 def _unpacked(path: str) -> Any:

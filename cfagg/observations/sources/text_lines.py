@@ -16,16 +16,29 @@ BETWEEN = "\x1f"
 
 
 class ChangedText:
-    """A file of text whose lines some functions change; they are called with any number of whole lines, in order."""
+    """A file of text whose lines some functions change, and whose last line ends.
+
+    The functions are called with any number of whole lines, in order.
+    """
 
     def __init__(self, stream: Any, changes: Iterable[Change]) -> None:
         self._stream = stream
         self._changes = list(changes)
         self._line = self._ready = b""
+        self._next: bytes | None = None
         self.closed = False
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes, none at the end."""
+        # One byte less than asked for leaves room for the end of the last line, without which pyarrow finds no names.
+        found = self._next if self._next is not None else self._block(size - 1)
+        self._next = self._block(size - 1) if found else b""
+        return found if self._next or not found or found.endswith((b"\n", b"\r")) else found + b"\n"
+
+    def _block(self, size: int) -> bytes:
+        return self._lines(size) if self._changes else bytes(self._stream.read(size))
+
+    def _lines(self, size: int) -> bytes:
         while len(self._ready) < size and (more := self._stream.read(size)):
             text = self._line + more
             # A carriage return at the end may belong to a line feed that follows.

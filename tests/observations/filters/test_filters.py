@@ -242,6 +242,7 @@ def test_days_beyond_what_nanoseconds_hold_may_be_excluded(unit: str) -> None:
         ("thin", {"fraction": 0.5, "grid": 1}, "or grid is required"),
         ("thin", {"fraction": 1.5}, "1.5 is not a share"),
         ("thin", {"grid": 0}, "not a size of cells"),
+        ("thin", {"grid": 1e-18}, "1e-18 is not a size of cells, expected degrees from 1e-9"),
         ("thin", {"grid": 1, "seed": 3}, "has no meaning with grid"),
         ("thin", {"fraction": 0.5, "every": "1h"}, "has no meaning with fraction"),
     ],

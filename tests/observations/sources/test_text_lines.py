@@ -221,3 +221,12 @@ def test_text_of_another_encoding_with_positions_is_refused_by_its_file(tmp_path
     positions = {"time": "1-8", "lat": 12, "lon": 12}
     with pytest.raises(SourceError, match=r"a\.txt: not text in utf-8; give another encoding"):
         rows(CsvSource({"path": str(tmp_path / "a.txt"), "positions": positions, "flavour": FLAVOUR}))
+
+
+@pytest.mark.parametrize("delimiter", [",", "whitespace"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "a heading\n"])
+def test_a_file_of_names_alone_has_no_rows(tmp_path: Path, delimiter: str, end: str, before: str) -> None:
+    text = before + (" " if delimiter == "whitespace" else ",").join(["time", "lat", "lon", "t"]) + end
+    found = rows(source(tmp_path, text, delimiter=delimiter, skip_rows=before.count("\n")))
+    assert (len(found), found.columns.tolist()) == (0, ["date", "latitude", "longitude", "t"])
