@@ -29,18 +29,20 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
         return
     if unwritten(v):
         if c.dataset.format != "cdl":  # a header in CDL has no values
-            message = f"all {v.size} values are the fill value: the coordinate was never written"
+            whole = f"all {v.size} values are the fill value" if v.size > 1 else "its only value is the fill value"
             # A file without any values is a template to be filled later.
-            yield Hit(v, None, message, None if _any_written(c) else "warning")
+            yield Hit(v, None, f"{whole}: the coordinate was never written", None if _any_written(c) else "warning")
         return
     if at is None:
         if lost is not None:
             yield Hit(v, None, *lost)
         return
-    before, value = (x.item() for x in _raw(v, at - 1, at + 1))
-    no_numbers = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
-    if no_numbers:
-        yield Hit(v, None, f"value {no_numbers[0]} is not a number; expected a number for each point of the dimension")
+    ends = _raw(v, at - 1, at + 1)
+    missing = missing_mask(v, ends)
+    before, value = (x.item() for x in ends)
+    if missing.any():
+        n = int(np.argmax(missing))
+        yield Hit(v, None, _why_missing(v, at - 1 + n, (before, value)[n])[0])
     else:
         how = "repeats" if value == before else "turns back from"
         message = (
@@ -54,17 +56,19 @@ def _missing_end(v: Variable) -> tuple[str, Severity | None] | None:
     """Return what is wrong if the last or the first value is missing; fill values between others turn back."""
     for n in (v.size - 1, 0):
         values = _raw(v, n, n + 1)
-        if not missing_mask(v, values).any():
-            continue
-        value = values[0].item()
-        low, high = valid_limits(v)
-        if isinstance(value, float) and isnan(value):
-            return f"value {n} is not a number; expected a number for each point of the dimension", None
-        if (low is not None and value < low) or (high is not None and value > high):
-            return f"value {n}, {value!r}, is outside the valid range, which makes it a missing value", "warning"
-        message = f"value {n}, {value!r}, stands for a missing value; expected a value for each point of the dimension"
-        return message, None
+        if missing_mask(v, values).any():
+            return _why_missing(v, n, values[0].item())
     return None
+
+
+def _why_missing(v: Variable, n: int, value: float) -> tuple[str, Severity | None]:
+    """Return why a value is missing, and how severe that is where the values are monotonic."""
+    low, high = valid_limits(v)
+    if isnan(value):
+        return f"value {n} is not a number; expected a number for each point of the dimension", None
+    if (low is not None and value < low) or (high is not None and value > high):
+        return f"value {n}, {value!r}, is outside the valid range, which makes it a missing value", "warning"
+    return f"value {n}, {value!r}, stands for a missing value; expected a value for each point of the dimension", None
 
 
 @once

@@ -176,6 +176,12 @@ def test_the_only_value_of_a_coordinate_variable_is_not_a_missing_number() -> No
     assert codes(source, "COO007") == ["COO007"]
 
 
+def test_of_missing_values_among_others_the_first_is_named_and_not_the_direction() -> None:
+    source = "netcdf a { dimensions: x = 4 ; variables: double x(x) ; data: x = 0, 1, _, _ ; }"
+    (message,) = told(source, "COO007")
+    assert "value 2, 9.969209968386869e+36, stands for a missing value" in message
+
+
 def test_a_header_without_values_is_not_blamed_for_them() -> None:
     source = "netcdf a { dimensions: x = 3 ; variables: %s x(x) ; }"
     assert [codes(source % t, "COO007") for t in ("float", "double", "int", "ubyte", "int64")] == [[]] * 5
