@@ -182,6 +182,10 @@ class OtherSource(Source, ABC):
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Any:
         """Return the `cfagg.arrays.reader.Reader` of a variable."""
 
+    def flaw(self, group: str, variable: Variable) -> str | None:  # noqa: ARG002
+        """Return why the values of a variable cannot be read, as far as its metadata tell, or `None`."""
+        return None
+
     def fingerprint(self) -> str | None:
         """Return a digest of the state of everything that it consists of, or `None` for a single file."""
         return None

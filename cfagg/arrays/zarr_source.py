@@ -21,7 +21,7 @@ from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import open_store
 from cfagg.formats.metadata.zarr_nodes import Node, read_node
 from cfagg.formats.metadata.zarr_times import times_of
-from cfagg.formats.metadata.zarr_types import fill_of_text
+from cfagg.formats.metadata.zarr_types import fill_of_text, object_codec
 from cfagg.formats.opening import is_repository
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
@@ -77,6 +77,15 @@ class ZarrSource(OtherSource):
         label = f"{self.store.source}: array {path!r}"
         chunks = None if slab.chunks is None else tuple(slab.chunks)
         return SlabReader(header, slab, label, chunks=chunks, grid=grid, fill=fill, workers=workers, stored=array)
+
+    def flaw(self, group: str, variable: Variable) -> str | None:
+        """Return why zarr-python, which is left what cfagg does not decode, cannot open an array; see `OtherSource`."""
+        slab: Any = self.arrays[f"{group.rstrip('/')}/{variable.name}"].read
+        if self.store.is_remote:
+            return None  # a server that does not answer is no flaw of the array
+        array = self._array(slab.path)
+        found: str | None = None if array is not None and array.decoder is not None else slab.flaw()
+        return found
 
     def _array(self, path: str, *, any_type: bool = False) -> ZarrArray | None:
         """Return an array of the store, or `None` if its metadata are not read here."""
@@ -203,6 +212,8 @@ def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:
         return np.dtype(object, metadata=metadata)
     if length:
         return np.dtype(f"S{length}")
+    if given == "|O" and (codec := object_codec(node.document)) is not None:
+        name = f"object ({codec})"
     return np.dtype(object, metadata={"name": str(name)[:60]})
 
 

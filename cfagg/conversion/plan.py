@@ -20,7 +20,7 @@ from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, Values, type_flaw, values_of
+from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, Values, flaw_of, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
@@ -170,7 +170,7 @@ def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss
     if options.on_loss == "drop":
         for group in source.root.walk():
             for path, one in ((f"{group.path.strip('/')}/{n}".lstrip("/"), v) for n, v in group.variables.items()):
-                if path in chosen and (flaw := type_flaw(one.dtype)) is not None:
+                if path in chosen and (flaw := flaw_of(source, group, one)) is not None:
                     lost.append((path, flaw))
                     chosen.discard(path)
     left = tuple(Loss(path, None, "the variable", "it is left out", why) for path, why in lost)

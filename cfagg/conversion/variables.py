@@ -27,7 +27,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import absolute
 
-__all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "type_flaw", "values_of"]
+__all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "flaw_of", "values_of"]
 
 #: Maximum number of chunks of one array, each of which is an object in a store.
 MAX_CHUNKS = 2**24
@@ -70,7 +70,7 @@ def values_of(
     """
     path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
     where = f"file {source.path}, variable {path!r}"
-    if (flaw := type_flaw(variable.dtype)) is not None:
+    if (flaw := flaw_of(source, group, variable)) is not None:
         raise UnsupportedError(
             f"{where}: {flaw}; name the variables to convert with variables=, or leave it out with on_loss='drop' "
             "(--on-loss drop)"
@@ -160,7 +160,15 @@ def _header(reader: Any, i: int, missing: str) -> Header | None:
     return header
 
 
-def type_flaw(dtype: np.dtype[Any]) -> str | None:
+def flaw_of(source: Source, group: Group, variable: Variable | Aggregation) -> str | None:
+    """Return why a variable cannot be converted, as far as metadata tell, or `None`."""
+    flaw = _type_flaw(variable.dtype)
+    if flaw is None and isinstance(source, OtherSource) and isinstance(variable, Variable):
+        return source.flaw(group.path, variable)
+    return flaw
+
+
+def _type_flaw(dtype: np.dtype[Any]) -> str | None:
     """Return why values of a type are not converted, or `None` if Zarr and netCDF share it."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
     is_number = dtype.kind in "iufb" and dtype.itemsize <= 8

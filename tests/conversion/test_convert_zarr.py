@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 
@@ -245,3 +246,27 @@ def test_a_fill_value_without_characters_does_not_come_back_from_version_3_as_a_
         convert(tmp_path / f"{form}.zarr", tmp_path / f"{form}.nc")
         with netCDF4.Dataset(tmp_path / f"{form}.nc") as nc:
             assert [name for name in ("null", "dash") if "_FillValue" in nc[name].ncattrs()] == known
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"compressor": {"id": "example.org/unknown"}},
+        {"dtype": "|O", "filters": [{"id": "json2"}], "fill_value": None},
+        {"dtype": "|O", "filters": [{"id": "pickle"}], "fill_value": None},
+    ],
+)
+@pytest.mark.parametrize("target", ["b.zarr", "b.nc"])
+def test_an_array_that_zarr_python_cannot_open_is_refused_before_anything_is_written_or_is_a_loss(
+    tmp_path, more, target
+):
+    path = make(tmp_path / "a.zarr", np.arange(1.0, 7.0), zarr_format=2)
+    zarr.open_group(path).create_array("odd", data=np.arange(6.0), attributes={"_ARRAY_DIMENSIONS": ["time"]})
+    document = json.loads((path / "odd/.zarray").read_text())
+    (path / "odd/.zarray").write_text(json.dumps({**document, **more}))
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match=r"'odd'.*on_loss='drop'"):
+            convert(path, tmp_path / target, dry_run=dry_run)
+    report = convert(path, tmp_path / target, on_loss="drop")
+    assert ("odd", "the variable") in {(loss.variable, loss.what) for loss in report.losses}
+    assert read(tmp_path / target).tas.values.tolist() == [*range(1, 7)]

@@ -246,11 +246,27 @@ class ZarrValues:
                 f"{limits.MAX_PARTITIONS:,}"
             )
 
+    def flaw(self) -> str | None:
+        """Return why no values can be read, as far as the metadata tell, or `None`."""
+        try:
+            with reading(self.where):
+                self._open()
+                self.limited()
+        except LimitError as error:
+            return error.message
+        except FragmentReadError as error:
+            return error.__cause__.message if isinstance(error.__cause__, CfaggError) else error.message
+        return None
+
+    def _open(self) -> None:
+        """Open the array by zarr-python, once."""
+        if self._opened is None:
+            self._opened = self.store.array(self.path, self.format)
+
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return a hyperslab."""
         with reading(self.where):
-            if self._opened is None:
-                self._opened = self.store.array(self.path, self.format)
+            self._open()
             if not self.shape and self._opened.ndim:
                 # NCZarr writes a scalar as an array of one element.
                 found = np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())

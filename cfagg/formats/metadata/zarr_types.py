@@ -15,10 +15,13 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.fields import NON_FINITE, V3_TYPES, fill_number
 from cfagg.model.dataset import Kind, Variable
 
-__all__ = ["fill_attribute", "fill_of_text", "give_types", "kind_of"]
+__all__ = ["fill_attribute", "fill_of_text", "give_types", "kind_of", "object_codec"]
 
 #: Text types of Zarr v3.
 _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
+
+#: Codecs of numcodecs for objects.
+_OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "pickle", "msgpack2", "categorize")
 
 #: Attributes that have the type of their variable, and those that may have that of its unpacked values.
 _OF_VALUES = ("missing_value", "flag_values", "flag_masks")
@@ -41,10 +44,8 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
     if not isinstance(given, str) or not given or len(given) > 16:
         return np.dtype(object), "other"
     if given == "|O":
-        filters = document.get("filters")
-        names = [f.get("id") for f in filters if isinstance(f, dict)] if isinstance(filters, list) else []
-        texts = {"vlen-utf8", "json2", "pickle", "msgpack2", "categorize"} & {n for n in names if isinstance(n, str)}
-        return np.dtype(object), "string" if texts else "other"
+        # Texts of other codecs, such as json2, are not read by zarr-python.
+        return np.dtype(object), "string" if object_codec(document) == "vlen-utf8" else "other"
     try:
         dtype = np.dtype(given)
     except (TypeError, ValueError, SyntaxError):
@@ -56,6 +57,13 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
     if dtype.kind == "S" and dtype.itemsize == 1:
         return np.dtype("S1"), "char"
     return np.dtype(object), "string" if dtype.kind in "SU" else "other"
+
+
+def object_codec(document: Mapping[str, Any]) -> str | None:
+    """Return the name of the codec that turns objects of a Zarr v2 array into bytes, or `None`."""
+    filters = document.get("filters")
+    names = [f.get("id") for f in filters if isinstance(f, dict)] if isinstance(filters, list) else []
+    return next((n for n in names if n in _OBJECT_CODECS), None)
 
 
 def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
