@@ -246,11 +246,19 @@ def _dims(
     needed = {d for name in places.values() for d in variables[name].dims}
     # Times and places that all have a single element would belong to any variable: data have at least the time's.
     least = (needed - single) or set(variables[places["date"]].dims) or needed
+    # Of other dimensions, those with coordinates number observations, but not those of tests or of parts of a file.
+    mentioned = {word for v in variables.values() for word in v.text("coordinates").split()}
+    levels = {
+        v.dims[0]
+        for v in variables.values()
+        if len(v.dims) == 1 and (v.name in {v.dims[0], *mentioned} or v.text("axis") or v.text("positive"))
+    }
     best: tuple[str, ...] = ()
     most = (-1, -1)
     for variable in candidates.values():
         reach = _reached(variable.dims, links)
-        if least <= reach and (size := (len(reach - single), len(reach))) > most:
+        fits = needed <= reach or least <= reach <= least | single | levels
+        if fits and (size := (len(reach - single), len(reach))) > most:
             best, most = variable.dims, size
     if best:
         return best

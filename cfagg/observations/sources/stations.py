@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.errors import Problem, SourceError
 from cfagg.errors.arguments import closest
-from cfagg.observations.settings import ByName, Names, Path, Place, Text, wrong
+from cfagg.observations.settings import ByName, Flag, Names, Path, Place, Text, wrong
 from cfagg.observations.sources.text_format import TextFormat
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Stations(TextFormat):
     latitude: Text = "latitude"
     longitude: Text = "longitude"
     columns: Names = ()
+    numbers: Flag = False
     attributes: dict[str, ByName] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -55,7 +56,8 @@ class Stations(TextFormat):
 
     def of(self, names: pd.Series[Any], where: str) -> Mapping[str, Any]:
         """Return the latitudes and longitudes of stations, and the other columns of the list, for each name."""
-        codes = self._list.index.get_indexer(names.str.strip())
+        names = names.str.strip()
+        codes = self._list.index.get_indexer(self._alike(names))
         unknown = codes < 0
         if unknown.any():
             i = int(np.argmax(unknown))
@@ -107,7 +109,11 @@ class Stations(TextFormat):
             raise SourceError(f"{self.path} cannot be read: {error}") from error
         frame = table.to_pandas()
         found = frame[list(numbers.values())].set_axis(list(numbers), axis=1).astype("f8")
-        return found.set_index(frame[self.name_of_id].astype(object).str.strip())
+        return found.set_index(self._alike(frame[self.name_of_id].astype(object).str.strip()))
+
+    def _alike(self, names: pd.Series[Any]) -> pd.Series[Any]:
+        """Return names without zeros before numbers, if these are all that names are."""
+        return names.str.replace(r"^0+(?=\d+$)", "", regex=True) if self.numbers else names
 
 
 def _more(wrong: Any) -> str:

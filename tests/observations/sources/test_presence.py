@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cfagg.errors import UnknownConventionWarning
 from cfagg.observations.sources import netcdf as module
 from cfagg.observations.sources.netcdf import NetcdfSource
 from tests.observations.sources.dsg_files import variable
@@ -75,6 +76,7 @@ def test_a_mooring_of_one_time_is_read(tmp_path: Path) -> None:
         variable(file, "TIME", ("TIME",), [2], "f8", units="days since 1950-01-01", standard_name="time")
         variable(file, "LATITUDE", ("LATITUDE",), [15], units="degrees_north")
         variable(file, "LONGITUDE", ("LONGITUDE",), [-38], units="degrees_east")
+        variable(file, "LEVEL", ("DEPTH",), [1, 10, 50], units="m", positive="down")
         variable(file, "TEMP", ("TIME", "DEPTH"), [[1, 2, 3]], units="degC")
     found = rows(NetcdfSource({"path": str(tmp_path / "a.nc")}))
     assert found["TEMP"].tolist() == [1, 2, 3]
@@ -96,6 +98,21 @@ def test_numbers_of_casts_and_levels_make_no_rows(tmp_path: Path, dims: tuple[st
     expected = mooring(tmp_path / "a.nc", other=(dims, np.arange(size), attributes))
     config = {"flavour": {"date": "TIME"}}
     same(tmp_path / "a.nc", expected, **config)
+
+
+def test_flags_of_tests_at_a_station_make_no_rows(tmp_path: Path) -> None:
+    # As in HadISD, whose place has a dimension of one element, too.
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, size in (("time", 5), ("coordinate_length", 1), ("test", 3)):
+            file.createDimension(name, size)
+        variable(file, "time", ("time",), np.arange(5), "f8", units="hours since 1931-01-01", standard_name="time")
+        for name in ("latitude", "longitude"):
+            variable(file, name, ("coordinate_length",), [50], standard_name=name, units="degrees")
+        variable(file, "temperatures", ("time",), np.arange(5), units="degC")
+        variable(file, "quality_control_flags", ("time", "test"), np.zeros((5, 3)))
+    with pytest.warns(UnknownConventionWarning, match="quality_control_flags"):
+        found = rows(NetcdfSource({"path": str(tmp_path / "a.nc")}))
+    assert found["temperatures"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_parts_of_a_build_have_the_rows_of_their_dates(tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ def test_numbers_of_stations_keep_their_zeros_and_are_data_if_named(tmp_path: Pa
     assert found[["station", "t", "elevation"]].to_numpy().tolist() == [[123, 1, 10]]
 
 
+def test_numbers_of_stations_may_lack_zeros_if_the_recipe_says_so(tmp_path: Path) -> None:
+    table = TABLE.assign(station=["  123", "00123", "0123"])
+    with pytest.raises(SourceError, match=r"row 1 and 1 more: has the station '123', which is not"):
+        rows(written(tmp_path, "csv", table))
+    assert set(rows(written(tmp_path, "csv", table, numbers=True))["latitude"]) == {-1.5}
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [
