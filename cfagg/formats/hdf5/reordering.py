@@ -33,6 +33,8 @@ def reorder(path: str, wanted: Mapping[str, Sequence[str]]) -> None:
     with LIBRARY:
         access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
         access.set_file_locking(False, True)
+        # Otherwise types would be encoded in a newer version of HDF5's format than they were.
+        access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)
         file = h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDWR, access)
         try:
             for where, names in wanted.items():
