@@ -73,8 +73,8 @@ def content_of(
     content = copying.group(source.root)
     if copying.losses and not drop:
         raise LossError(
-            f"{source.path}: {len(copying.losses):,} of its attributes cannot be expressed in netCDF; on_loss='drop' "
-            "(--on-loss drop) leaves them out",
+            f"{source.path}: {len(copying.losses):,} of its variables and attributes cannot be read or expressed in "
+            "netCDF; on_loss='drop' (--on-loss drop) leaves them out",
             copying.losses,
         )
     return content, (*losses, *copying.losses)
@@ -149,6 +149,11 @@ class _Copying:
                 continue  # the new file describes its fragments itself
             if not private and self.wanted is not None and path not in self.wanted:
                 continue
+            if isinstance(one, Variable) and isinstance(self.source, OtherSource):
+                flaw = self.source.flaw(group.path, one)
+                if flaw is not None:
+                    self.losses.append(Loss(path, None, "the variable", "it is left out", flaw))
+                    continue
             reader = self.opened(path)
             if isinstance(one, Aggregation):
                 variables[name] = aggregated(one, reader)

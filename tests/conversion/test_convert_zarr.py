@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cfagg import convert, read
 from cfagg.arrays import zarr_source
-from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, LossError, TargetError, UnreadableAggregationError, UnsupportedError
 from tests.effort import examples
 
 
@@ -270,3 +270,17 @@ def test_an_array_that_zarr_python_cannot_open_is_refused_before_anything_is_wri
     report = convert(path, tmp_path / target, on_loss="drop")
     assert ("odd", "the variable") in {(loss.variable, loss.what) for loss in report.losses}
     assert read(tmp_path / target).tas.values.tolist() == [*range(1, 7)]
+
+
+@pytest.mark.parametrize("to", ["NCA-0.1", "CF-1.13"])
+def test_an_array_with_an_unknown_codec_is_a_loss_in_an_aggregation_file(tmp_path, to):
+    path = make(tmp_path / "a.zarr", np.arange(6.0), attributes={})
+    zarr.open_group(path).create_array("odd", data=np.arange(6.0), dimension_names=["time"])
+    document = json.loads((path / "odd/zarr.json").read_text())
+    document["codecs"].append({"name": "example.org/unknown", "configuration": {}})
+    (path / "odd/zarr.json").write_text(json.dumps(document))
+    with pytest.raises(LossError, match=r"on_loss='drop'[^\n]*\n.*'odd'.*codec"):
+        convert(path, tmp_path / "b.nc", to=to)
+    report = convert(path, tmp_path / "b.nc", to=to, on_loss="drop")
+    assert ("odd", "the variable") in {(loss.variable, loss.what) for loss in report.losses}
+    assert read(tmp_path / "b.nc").tas.values.tolist() == [*range(6)]
