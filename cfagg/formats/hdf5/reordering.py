@@ -33,6 +33,7 @@ def reorder(path: str, wanted: Mapping[str, Sequence[str]]) -> None:
     with LIBRARY:
         access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
         access.set_file_locking(False, True)
+        access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
         # Otherwise types would be encoded in a newer version of HDF5's format than they were.
         access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)
         file = h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDWR, access)
