@@ -56,7 +56,8 @@ class Recipe:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The recipe is pickled as given, if its sources allow pickling their options.
-        for place in (p for read in self.input.reads() for p in getattr(read.source, "places", ())):
+        sources = [read.source for read in self.input.reads()]
+        for place in (p for s in sources for key in ("places", "beside") for p in getattr(s, key, ())):
             if isinstance(place, Url):
                 place.options.__getstate__()
         return _from_mapping, self._given

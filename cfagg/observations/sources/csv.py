@@ -60,8 +60,8 @@ class CsvSource(FileSource):
         ``stations``: a list of the places of stations, for files without latitudes and longitudes: ``path``, also in
         text; ``column``, which has the names of stations in the files, and ``id``, which has them in the list if it is
         called otherwise there; ``numbers: true`` if these are numbers that may lack zeros before them; ``latitude`` and
-        ``longitude``, columns of the list if not called so; ``columns``, more of the list that become data; and the
-        keys above for the format of the list.
+        ``longitude``, columns of the list if not called so; ``columns``, more of the list that become data;
+        ``options`` and ``allow`` of its server; and the keys above for the format of the list.
 
     Raises
     ------

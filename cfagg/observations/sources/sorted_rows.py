@@ -189,9 +189,9 @@ class FileSource:
         *,
         beside: Iterable[str] = (),
     ) -> None:
-        # `beside` are further files that the rows depend on.
+        #: Further files that the rows depend on.
+        self.beside = tuple(beside)
         self._name = name
-        self._beside = list(beside)
         self._config = json.dumps(
             {k: v for k, v in config.items() if k not in ("options", "allow")}, sort_keys=True, default=str
         )
@@ -210,7 +210,7 @@ class FileSource:
 
     def files(self) -> list[str]:
         """Return the paths of the files."""
-        return [*self.tables(), *expand(self._beside)]
+        return [*self.tables(), *expand(self.beside)]
 
     def tables(self) -> list[str]:
         """Return the paths of the files that have the rows."""
@@ -219,7 +219,7 @@ class FileSource:
     def prepare(self, directory: Path) -> None:
         """Read the files, unless the directory has their rows already."""
         paths = self.tables()
-        seen = stamp([*paths, *expand(self._beside)])
+        seen = stamp([*paths, *expand(self.beside)])
         marks = json.dumps([self._name, self._config, seen])
         digest = hashlib.sha256(marks.encode()).hexdigest()[:16]
         self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._unchanged(paths, seen))
@@ -227,7 +227,7 @@ class FileSource:
     def _unchanged(self, paths: list[str], seen: list[list[Any]]) -> Iterator[pd.DataFrame]:
         """Yield all rows of the files, which must not change meanwhile."""
         yield from self._blocks(paths)
-        for before, after in zip(seen, stamp([*paths, *self._beside], anew=True), strict=True):
+        for before, after in zip(seen, stamp([*paths, *self.beside], anew=True), strict=True):
             if before != after:
                 raise StaleError(f"{before[0]} changed while it was read; build again when it is complete")
 

@@ -35,6 +35,8 @@ class Stations(TextFormat):
     columns: Names = ()
     numbers: Flag = False
     attributes: dict[str, ByName] = Field(default_factory=dict)
+    options: ByName = Field(default_factory=dict)
+    allow: Names = ()
 
     @model_validator(mode="after")
     def _of_the_list(self) -> Self:

@@ -127,11 +127,14 @@ class Columns(Section):
 
 def located[T: Columns](columns: T, config: Mapping[str, Any]) -> T:
     """Return settings whose list of stations has an absolute path."""
-    if columns.stations is None or not isinstance(config, Config):
+    if columns.stations is None:
         return columns
-    path = config.path(columns.stations.path)
+    path = columns.stations.path
+    if isinstance(config, Config):
+        path = config.path(path)
     if is_url(path):
-        path = a_place(path, columns.options, columns.allow, options_name="options")
+        # The options of the tables may have a secret of their server, which is not that of the list.
+        path = a_place(path, columns.stations.options, columns.stations.allow, options_name="stations.options")
     return columns.model_copy(update={"stations": columns.stations.model_copy(update={"path": path})})
 
 

@@ -49,6 +49,9 @@ KINDS = {
 }
 
 
+KIND_OF = {"a.csv": "csv", "a.parquet": "parquet", "a.feather": "arrow"}
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_on_a_web_server_gives_the_rows_of_the_file_here(server, name) -> None:
     source, write = KINDS[name]
@@ -139,3 +142,33 @@ def test_a_store_keeps_no_secret_of_the_sources_it_was_made_from(server, tmp_pat
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert not [path for path, data in kept.items() if b"unlikely" in data]
     assert b'"timeout": 7' in kept[tmp_path / "a.zarr" / ".zattrs"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.feather"])
+def test_a_list_of_stations_on_a_web_server_is_read_with_options_of_its_own(server, tmp_path, name) -> None:
+    source, _ = KINDS[name]
+    table = frame().drop(columns=["latitude", "longitude"]).assign(station="A")
+    write = {"a.csv": table.to_csv, "a.parquet": table.to_parquet, "a.feather": table.to_feather}[name]
+    write(server.folder / name, **({"index": False} if name == "a.csv" else {}))
+    (server.folder / "list.csv").write_text("station,latitude,longitude\nA,1,2\n")
+    with served(server.folder) as other:
+        stations = {"path": f"{other.url}/list.csv", "column": "station", "options": {"headers": {"X-Key": "own"}}}
+        made = source({"path": f"{server.url}/{name}", "options": SECRET, "stations": stations})
+        found = rows(made)
+        assert {headers.get("x-key") for _, _, headers in other.seen} == {"own"}
+        assert not [headers for _, _, headers in other.seen if "authorization" in headers]
+        assert not [headers for _, _, headers in server.seen if "x-key" in headers]
+        recipe = {
+            "dates": {"start": "2020-01-01", "end": "2020-01-10", "frequency": "1d"},
+            "input": {KIND_OF[name]: {"path": f"{server.url}/{name}", "options": SECRET, "stations": stations}},
+            "output": {"layout": "tabular"},
+        }
+        assert cfagg.create_observations(recipe, tmp_path / "s.zarr").rows == 40
+        recipe["input"] = {
+            KIND_OF[name]: {"path": str(server.folder / name), "stations": {**stations, "options": SECRET}}
+        }
+        with pytest.raises(AccessError, match="are not sent to other processes"):
+            pickle.dumps(load_recipe(recipe))
+    assert set(found["latitude"]) == {1}
+    kept = [p.read_bytes() for p in (tmp_path / "s.zarr").rglob("*") if p.is_file()]
+    assert not [data for data in kept if b"X-Key" in data or b"unlikely" in data]
