@@ -81,16 +81,21 @@ def without_comments(mark: bytes, *, quoted: bool) -> Change:
     return change
 
 
-#: Columns in quotation marks, and blanks between columns.
-_QUOTED = re.compile(rb'(?<![^ \t\r\n])("(?:[^"\r\n]|"")*")(?=[ \t\r\n]|\Z)|[ \t]+')
+#: Columns in quotation marks, those that only begin with one, and blanks between columns.
+_QUOTED = re.compile(rb'(?<![^ \t\r\n])("(?:[^"\r\n]|"")*")(?=[ \t\r\n]|\Z)|(?<![^ \t\r\n])("[^ \t\r\n]*)|[ \t]+')
 
 
 def between_tabs(lines: bytes) -> bytes:
     """Return lines without blanks at their ends, and with one tab for those between columns."""
     lines = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", lines)
-    if b'"' in lines:
-        return _QUOTED.sub(lambda found: found[1] or b"\t", lines)
-    return re.sub(rb"[ \t]+", b"\t", lines)
+    return _QUOTED.sub(_column_or_tab, lines) if b'"' in lines else re.sub(rb"[ \t]+", b"\t", lines)
+
+
+def _column_or_tab(found: re.Match[bytes]) -> bytes:
+    quoted, begun = found[1], found[2]
+    if begun is not None:  # otherwise pyarrow would read up to a mark in another line
+        return b'"' + begun.replace(b'"', b'""') + b'"'
+    return b"\t" if quoted is None else bytes(quoted)
 
 
 def cut(positions: Mapping[str, tuple[int, int]], encoding: str) -> Change:

@@ -94,6 +94,13 @@ def test_columns_between_blanks_may_be_in_quotation_marks(tmp_path: Path) -> Non
     assert found["empty"].isna().all()
 
 
+def test_a_quotation_mark_between_blanks_that_none_ends_takes_no_other_rows(tmp_path: Path) -> None:
+    lines = ['2020-01-01 1 2 "ab 5', '2020-01-02 1 2 cd" 6', '2020-01-03 1 2 " 7', '2020-01-04 1 2 "a"b" 8']
+    found = rows(source(tmp_path, "\n".join(["time lat lon s t", *lines, ""]), delimiter="whitespace"))
+    assert found["t"].tolist() == [5, 6, 7, 8]
+    assert found["s"].tolist() == ['"ab', 'cd"', '"', '"a"b"']
+
+
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
