@@ -16,6 +16,7 @@ from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
 from cfagg.formats.metadata.stores import LocalStore, Store
 from cfagg.formats.zarr.chunks import read_box, read_chunk
+from cfagg.formats.zarr.consolidated import published
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 from cfagg.formats.zarr.remote_batches import AT_ONCE
 from cfagg.formats.zarr.stored import stored_boxes
@@ -99,4 +100,4 @@ _CHUNK = ZarrReader.chunk
 def local_reader(store: Store, path: str) -> ZarrReader | None:
     """Return the reader of an array whose chunks are decoded here, or `None`; damaged metadata raise an error."""
     found = decoded_array(store.path, path, store.allow) if isinstance(store, LocalStore) else None
-    return None if found is None else ZarrReader(found)
+    return None if found is None else ZarrReader(published(found))

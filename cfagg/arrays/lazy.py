@@ -33,6 +33,7 @@ from cfagg.errors.arguments import a_text, paths, some
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.attributes import with_number
+from cfagg.formats.zarr.consolidated import published
 from cfagg.formats.zarr.documents import is_there, node_folder, store_path
 from cfagg.formats.zarr.metadata import open_array as array_at
 from cfagg.formats.zarr.remote import one_look
@@ -298,7 +299,7 @@ def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None
         with one_look():
             if not _is_v3(place, variable):
                 return None
-            array = array_at(place, variable, allow=allow)
+            array = published(array_at(place, variable, allow=allow))
     except CfaggError:
         return None
     if array.decoder is None or not HIDDEN.isdisjoint(array.attributes):

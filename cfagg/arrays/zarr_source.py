@@ -24,6 +24,7 @@ from cfagg.formats.metadata.zarr_times import times_of
 from cfagg.formats.metadata.zarr_types import fill_of_text, object_codec
 from cfagg.formats.opening import is_repository
 from cfagg.formats.zarr.codecs import named
+from cfagg.formats.zarr.consolidated import published
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.model import dataset as model
 from cfagg.storage.urls import Url
@@ -63,7 +64,7 @@ class ZarrSource(OtherSource):
             array = self._array(slab.path, any_type=True)
         else:
             fill = array.fill_value
-            if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
+            if array.shape == variable.shape:  # NCZarr's scalars are arrays of one element
                 grid = array.grid
                 here = (
                     isinstance(self.store, LocalStore) or self.store.opens is not None or isinstance(array.store, Url)
@@ -91,7 +92,7 @@ class ZarrSource(OtherSource):
         """Return an array of the store, or `None` if its metadata are not read here."""
         try:
             if isinstance(self.store, LocalStore):
-                return open_array(self.store.path, path, allow=self.store.allow, any_type=any_type)
+                return published(open_array(self.store.path, path, allow=self.store.allow, any_type=any_type))
             source = self.store.source
             where = source.beside(source.rstrip("/")) if isinstance(source, Url) else source
             return array_of(where, path, self._document, self.store.opens, any_type=any_type)

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from cfagg.formats.metadata.zarr import open_store
 from cfagg.formats.metadata.zarr_nodes import read_node
 from cfagg.formats.zarr.attributes import encoded_fill
 from cfagg.formats.zarr.checked_store import CheckedStore
+from cfagg.formats.zarr.consolidated import listed as listed_array
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.formats.zarr.settings import no_codec, open_plainly, text_of, unequal_chunks
@@ -96,6 +98,10 @@ class _Store(ZarrStore):
         if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip | KeyStore):
             array: Any = wrapper._array
             found = _remote_array(store, array) if isinstance(store, KeyStore) else store.decoded(array.path)
+            if found is not None and found.shape != array.shape:
+                # The root of a store that grows publishes all arrays at once, after their own documents.
+                same = (replace(one, allow=found.allow) for one in listed_array(found) if one.shape == array.shape)
+                found = next(same, None)
             if found is None:
                 wrapper._array = _Array(array)
             else:

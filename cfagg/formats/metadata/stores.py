@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from cfagg.errors import SourceError
+from cfagg.formats.zarr.consolidated import is_growing
 from cfagg.formats.zarr.documents import read_text
 from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.refused import read_or_absent
@@ -54,6 +55,11 @@ class LocalStore:
         self.allow = prefixes(allow)
         self.path = path.rstrip("/") or "/"
         self._seen: set[tuple[int, int]] = set()
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether arrays may be ahead of what the root publishes."""
+        return is_growing(self.path)
 
     def read(self, key: str) -> bytes | None:
         """Return a document, or `None` if there is none."""

@@ -44,6 +44,7 @@ def tree(store: Store, *, flawed: bool = False) -> Node:
     if top.is_array:
         return top
     consolidated = _consolidated(store, top) if store.is_remote else None
+    published = _published(store, top)
     if not store.lists and consolidated is None:
         raise SourceError(
             f"{store.source} has no consolidated metadata, which reading from a web server requires; consolidate it "
@@ -60,7 +61,7 @@ def tree(store: Store, *, flawed: bool = False) -> Node:
             count += 1
             if count > _MOST:
                 raise LimitError(f"{store.source} has more than {_MOST:,} groups and arrays")
-            node.below[name] = member
+            node.below[name] = published.get(member.path, member) if member.is_array else member
             if not member.is_array:
                 waiting.append((member, depth + 1))
                 if not member.document:
@@ -70,6 +71,14 @@ def tree(store: Store, *, flawed: bool = False) -> Node:
         if not node.below[name].below:
             del node.below[name]
     return top
+
+
+def _published(store: Store, top: Node) -> dict[str, Node]:
+    """Return the arrays of a store in a directory that is being written to as its root publishes them, by path."""
+    if not getattr(store, "is_growing", False):  # only known of directories
+        return {}
+    found = _consolidated(store, top) or {}
+    return {node.path: node for members in found.values() for _, node in members if node.is_array}
 
 
 def _members(store: Store, node: Node, flawed: bool) -> Iterator[tuple[str, Node]]:

@@ -6,17 +6,35 @@ Source: consolidated metadata as written by zarr-python.
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
 from cfagg.formats.zarr.creating import Documents
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.storage.urls import Url
 
-__all__ = ["are_same", "consolidated", "listed", "with_group", "with_nodes", "without_group", "without_nodes"]
+__all__ = [
+    "CLAIM",
+    "are_same",
+    "consolidated",
+    "is_growing",
+    "listed",
+    "published",
+    "with_group",
+    "with_nodes",
+    "without_group",
+    "without_nodes",
+]
+
+#: The folder in a store that exists while it is written to, and after a writer was killed.
+CLAIM = ".cfagg-append"
+
 
 #: The empty consolidated metadata of a group below the root.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
@@ -55,6 +73,20 @@ def listed(array: ZarrArray) -> Iterator[ZarrArray]:
         if keys.get(f"{path}/{'.zarray' if array.zarr_format == 2 else 'zarr.json'}") is not None:
             texts = {k: json.dumps(v).encode() for k, v in keys.items() if k.rpartition("/")[0] == path}
             yield array_of(group, path, texts.get, None)
+
+
+def is_growing(store: str) -> bool:
+    """Return whether arrays of a store in a directory may be ahead of what its root publishes."""
+    return not isinstance(store, Url) and os.path.isdir(f"{store}/{CLAIM}")  # noqa: PTH112
+
+
+def published(array: ZarrArray) -> ZarrArray:
+    """Return an array as its root publishes it if the store is being written to, or that was interrupted."""
+    if is_growing(array.store):
+        for found in listed(array):
+            if found.store == array.store:
+                return replace(found, allow=array.allow, signature=array.signature)
+    return array
 
 
 def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:

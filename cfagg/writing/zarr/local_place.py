@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import LeftoverWarning, LimitError, TargetError
+from cfagg.formats.zarr.consolidated import CLAIM
 from cfagg.runtime.files import write_new
 from cfagg.runtime.publishing import (
     opened,
@@ -30,10 +31,7 @@ from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.tree import read_file
 from cfagg.writing.zarr.staged import Staged, sync_files, sync_folders
 
-__all__ = ["CLAIM", "LocalPlace"]
-
-#: The folder in a store that exists while it is written to, and after a writer was killed.
-CLAIM = ".cfagg-append"
+__all__ = ["LocalPlace"]
 
 #: Maximum number of folders that are remembered as existing.
 _MOST_FOLDERS = 10_000

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
+from cfagg.formats.zarr.consolidated import CLAIM
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.recent import Recent
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.urls import Url
-from cfagg.writing.zarr.local_place import CLAIM
 
 __all__ = ["LEASE", "RENEWED", "ObjectPlace", "content_of", "is_gone", "who"]
 

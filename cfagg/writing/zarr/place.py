@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from cfagg.errors import OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping
+from cfagg.formats.zarr.consolidated import CLAIM
 from cfagg.formats.zarr.metadata import Opens
 from cfagg.runtime.publishing import refusals_of
 from cfagg.storage.urls import Url, a_place
-from cfagg.writing.zarr.local_place import CLAIM, LocalPlace
+from cfagg.writing.zarr.local_place import LocalPlace
 
 __all__ = ["CLAIM", "Claim", "Place", "place_of"]
 
