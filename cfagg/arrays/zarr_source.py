@@ -64,7 +64,7 @@ class ZarrSource(OtherSource):
             array = self._array(slab.path, any_type=True)
         else:
             fill = array.fill_value
-            if array.shape == variable.shape:  # NCZarr's scalars are arrays of one element
+            if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
                 grid = array.grid
                 here = (
                     isinstance(self.store, LocalStore) or self.store.opens is not None or isinstance(array.store, Url)
