@@ -18,7 +18,8 @@ __all__ = ["columns_of_folders", "files_below"]
 #: The name of a folder whose rows have no value.
 _NONE = "__HIVE_DEFAULT_PARTITION__"
 
-#: Whole numbers that are exact, and other numbers.
+#: Whole numbers that float64 may round, those that are exact, and other numbers.
+_LONG = re.compile(r"[+-]?[0-9]{16,}")
 _WHOLE, _NUMBER = re.compile(r"[+-]?[0-9]{1,15}"), re.compile(r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
 
 type Value = int | float | str | None
@@ -69,4 +70,6 @@ def _kind(words: Iterable[str]) -> type[int | float | str]:
     there = [word for word in words if word != _NONE]
     if all(_WHOLE.fullmatch(word) for word in there):
         return int
+    if any(_LONG.fullmatch(word) for word in there):
+        return str  # float64 would round them
     return float if all(_NUMBER.fullmatch(word) for word in there) else str

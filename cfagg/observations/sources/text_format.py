@@ -186,7 +186,9 @@ class TextFormat(Section):
 
         changes: list[Callable[[bytes], bytes]] = []
         if self.comment is not None:
-            changes.append(without_comments(self.comment.encode(), quoted=self.positions is None))
+            # Only between delimiters, quotation marks hold ends of lines.
+            quoted = self.positions is None and self.delimiter != _SPACES
+            changes.append(without_comments(self.comment.encode(), quoted=quoted))
         if self.positions is not None:
             changes.append(cut(self.positions, self.encoding))
         elif self.delimiter == _SPACES:

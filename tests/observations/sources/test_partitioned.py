@@ -98,6 +98,15 @@ def test_numbers_of_stations_in_names_of_folders_keep_their_zeros(tmp_path: Path
     assert sorted(found["latitude"]) == [60, 70]
 
 
+def test_long_numbers_in_names_of_folders_are_not_rounded(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"date": pd.to_datetime(["2020-01-01"]), "latitude": 1.0, "longitude": 2.0, "t": 1.0})
+    for platform in ("12345678901234567", "12345678901234568"):
+        (tmp_path / "data" / f"platform={platform}").mkdir(parents=True)
+        frame.to_parquet(tmp_path / "data" / f"platform={platform}" / "a.parquet")
+    found = rows(ParquetSource({"path": str(tmp_path / "data")}))
+    assert sorted(found["platform"]) == ["12345678901234567", "12345678901234568"]
+
+
 def test_a_column_of_a_file_takes_precedence_over_the_name_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "year=1").mkdir()
     table(3).to_parquet(tmp_path / "year=1" / "a.parquet")

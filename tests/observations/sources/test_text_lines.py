@@ -120,6 +120,12 @@ def test_lines_within_quotation_marks_are_no_comments(tmp_path: Path) -> None:
     assert found["remark"].tolist() == ["a\n# b", '"\n#']
 
 
+def test_a_quotation_mark_between_blanks_makes_no_comment_a_row(tmp_path: Path) -> None:
+    text = 'time lat lon s t\n2020-01-01 1 2 5" 3\n# a comment\n2020-01-01 1 2 6 4\n'
+    found = rows(source(tmp_path, text, comment="#", delimiter="whitespace"))
+    assert found["t"].tolist() == [3, 4]
+
+
 @pytest.mark.parametrize("mark", ["", " ", 3, "\n", "é", True])
 def test_marks_that_no_comment_begins_with_are_refused(mark: object) -> None:
     with pytest.raises(ConventionError, match="comment"):
