@@ -84,6 +84,21 @@ def test_single_values_are_those_of_the_netcdf_library(path: Path, name: str) ->
     assert np.array_equal(found.item() if isinstance(found, np.ndarray) else found, expected)
 
 
+@pytest.mark.parametrize("fill", [None, "none"])
+def test_texts_of_chunks_that_were_never_written_are_those_of_the_netcdf_library(tmp_path: Path, fill: Any) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 4)
+        made = file.createVariable("texts", str, ("t", "x"), chunksizes=(2, 2), fill_value=fill)
+        made[0, 0], made[3, 1] = "a", "b"
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        file.set_auto_mask(False)
+        expected = file["texts"][:]
+    assert same(cfagg.open_array(tmp_path / "a.nc", "texts")[:], expected)
+    assert expected[0, 0] == "a"
+    assert expected[2, 3] == (fill or "")
+
+
 def test_big_endian_lists_are_those_of_the_netcdf_library(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.nc", "w") as file:
         made = file.create_dataset("lists", (2,), h5py.vlen_dtype(">i4"))
